@@ -1,0 +1,48 @@
+import "Justfile.vars.just"
+
+_default:
+    @just --list
+
+# Build the binary into bin/
+build:
+    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version={{version}}" -o bin/{{name}} ./cmd/zuber
+
+# Run every test with the race detector
+test:
+    go test -race ./...
+
+# Run the tests without the slow part
+test-short:
+    go test -short -race ./...
+
+# Run the linters
+lint:
+    {{lint}} run ./...
+
+# Format the sources
+fmt:
+    {{lint}} fmt ./...
+
+# Rewrite everything that is generated: flag, parameter and metric tables
+generate:
+    go generate ./...
+
+# Fail when something generated is not current or the tree is not clean
+verify: generate
+    git diff --exit-code && test -z "$(git status --porcelain)"
+
+# Show the whole life of a bucket against the built-in emulator
+selftest:
+    go run ./cmd/zuber selftest --emulate
+
+# Serve the driver against the built-in emulator
+serve-emulated:
+    go run ./cmd/zuber serve --emulate --endpoint unix:///tmp/{{name}}/cosi.sock --metrics-address 127.0.0.1:8080
+
+# Build the container image
+image:
+    docker build --build-arg GO_IMAGE={{go_image}} --build-arg BASE_IMAGE={{base_image}} --build-arg VERSION={{version}} -t {{image}} .
+
+# Remove what the recipes made
+clean:
+    rm -rf bin dist

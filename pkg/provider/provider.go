@@ -1,0 +1,199 @@
+// Package provider is the contract between the driver and the clouds: one
+// interface, the domain types it speaks in, and the errors it returns. It
+// knows no cloud, no gRPC and no Kubernetes.
+package provider
+
+import (
+	"context"
+	"iter"
+)
+
+// Provider manages buckets and accesses in one cloud project.
+//
+// Rules that hold for every method:
+//
+//   - It is safe for concurrent use by any number of goroutines, and by several
+//     processes that serve the same driver name.
+//   - It ends when ctx does, and returns at once when ctx has ended already. It
+//     sets no deadline of its own beyond the time-outs of single HTTP calls and
+//     the wait for a named propagation delay.
+//   - It is idempotent: after a crash at any point, the same call made by a new
+//     process ends in the state that an undisturbed call would have left.
+//   - What does not carry this driver's mark is never changed, deleted or handed
+//     out.
+//   - An error wraps exactly one sentinel of this package (or ctx.Err()) and
+//     names the bucket, the region, the operation, the cause and the remedy. No
+//     secret enters it.
+//
+// Any method may return ErrUnauthenticated, ErrPermissionDenied, ErrUnavailable
+// or ErrInvalidArgument; the others are listed with each method.
+type Provider interface {
+	// CreateBucket makes sure that the bucket exists, carries the driver's mark
+	// and answers at its region's endpoint. A bucket that carries the mark is
+	// adopted. Errors: ErrAlreadyExists when the name belongs to someone else
+	// (the bucket stays untouched) or the marked bucket was made with other
+	// parameters; ErrConflict when another process is making it at this moment
+	// or its mark is ambiguous; ErrQuotaExceeded.
+	CreateBucket(ctx context.Context, spec BucketSpec) (Bucket, error)
+
+	// GetBucket reads a bucket that carries the driver's mark. Errors:
+	// ErrNotFound; ErrPermissionDenied when it exists without the mark.
+	GetBucket(ctx context.Context, ref BucketRef) (Bucket, error)
+
+	// DeleteBucket removes the bucket and every identity made for it. An absent
+	// bucket is success. Unfinished uploads do not count as content and are
+	// aborted. Errors: ErrNotEmpty when it holds an object, a version or a
+	// delete marker and opts.Purge is false (nothing is lost); ErrUnavailable
+	// with the progress in its text when a purge ran out of time: repeat it.
+	DeleteBucket(ctx context.Context, ref BucketRef, opts DeleteOptions) error
+
+	// GrantAccess makes sure that the account may use the buckets, and returns
+	// once its key works at their endpoint. A repeated call returns the same
+	// identity, and within one process the same key; a key that may have been
+	// delivered stays valid. Errors: ErrNotFound for a missing bucket;
+	// ErrUnsupported for a mode the cloud cannot enforce; ErrPrecondition;
+	// ErrQuotaExceeded.
+	GrantAccess(ctx context.Context, spec AccessSpec) (Access, error)
+
+	// RevokeAccess ends the account's access to the buckets it names. An absent
+	// account, identity or bucket is success. Where Capabilities.SharedKeys is
+	// true the key is the bucket's own and stays valid until the bucket goes.
+	RevokeAccess(ctx context.Context, ref AccountRef) error
+
+	// RotateAccess gives the account a new key and, after the old one is no
+	// longer needed, removes it. Errors: ErrNotFound; ErrUnsupported.
+	RotateAccess(ctx context.Context, ref AccountRef, opts RotateOptions) (Credentials, error)
+
+	// Inventory yields everything that carries the driver's mark, in no order.
+	// It yields an error once, as its last element.
+	Inventory(ctx context.Context) iter.Seq2[Resource, error]
+
+	// Capabilities says what this provider can do. It makes no call.
+	Capabilities() Capabilities
+}
+
+// Mode is what an access may do with the objects of a bucket.
+type Mode string
+
+// The modes; the empty mode means ReadWrite.
+const (
+	ReadWrite Mode = "ReadWrite"
+	ReadOnly  Mode = "ReadOnly"
+	WriteOnly Mode = "WriteOnly"
+)
+
+// DeletionPolicy is what DeleteBucket does with a bucket that holds data.
+type DeletionPolicy string
+
+// The deletion policies; the empty policy means DeleteIfEmpty.
+const (
+	DeleteIfEmpty DeletionPolicy = "DeleteIfEmpty"
+	DeleteAll     DeletionPolicy = "DeleteAll"
+)
+
+// BucketSpec is what CreateBucket is asked for.
+type BucketSpec struct {
+	Name   string // the bucket's name at the cloud, verbatim
+	Region string // as the cloud spells it
+	// Endpoint replaces the region's S3 endpoint (scheme://host[:port]); empty
+	// means the back end's own.
+	Endpoint string
+	// VirtualHosted addresses the bucket as a host name instead of a path.
+	VirtualHosted  bool
+	DeletionPolicy DeletionPolicy // recorded with the bucket
+}
+
+// BucketRef names an existing bucket.
+type BucketRef struct {
+	Name    string
+	Region  string
+	OwnerID string // the owner identity if the bucket ID carries it; may be empty
+}
+
+// Bucket is a bucket that carries the driver's mark.
+type Bucket struct {
+	BucketRef // OwnerID is set where the cloud has owners
+	// Endpoint is the S3 endpoint to use, scheme://host[:port].
+	Endpoint string
+	// SigningRegion is the region clients put into their signatures.
+	SigningRegion  string
+	VirtualHosted  bool
+	DeletionPolicy DeletionPolicy // as recorded; DeleteIfEmpty when it was not
+}
+
+// DeleteOptions says how far DeleteBucket may go.
+type DeleteOptions struct {
+	// Purge deletes every object, version, delete marker and unfinished upload
+	// first.
+	Purge bool
+}
+
+// AccessSpec is what GrantAccess is asked for.
+type AccessSpec struct {
+	Account string // COSI's account name, unique in the cluster
+	// Buckets holds at least one; more than one only where
+	// Capabilities.MultiBucket is true.
+	Buckets []BucketAccess
+}
+
+// BucketAccess is one bucket of an access and what may be done with it.
+type BucketAccess struct {
+	BucketRef
+	Mode Mode
+}
+
+// Access is a granted access.
+type Access struct {
+	// IdentityID is the cloud's ID of the identity that holds the key; empty
+	// where it adds nothing to the account name.
+	IdentityID  string
+	Credentials Credentials
+	Buckets     []Bucket // in the order of the request
+}
+
+// Credentials is an S3 key pair.
+type Credentials struct {
+	AccessKeyID     string
+	SecretAccessKey Secret
+}
+
+// AccountRef names a granted access.
+type AccountRef struct {
+	Account    string // may be empty when COSI never learned it
+	IdentityID string // may be empty
+	Buckets    []BucketRef
+}
+
+// RotateOptions says what becomes of the key that is replaced.
+type RotateOptions struct {
+	// KeepAccessKeyID stays valid besides the new key; empty keeps none.
+	KeepAccessKeyID string
+}
+
+// Kind is what a Resource is.
+type Kind string
+
+// The kinds of resources a driver leaves in a cloud.
+const (
+	KindBucket Kind = "bucket"
+	KindOwner  Kind = "owner"
+	KindAccess Kind = "access"
+	KindAdmin  Kind = "admin"
+)
+
+// Resource is something in the cloud that carries the driver's mark.
+type Resource struct {
+	Kind    Kind
+	ID      string // the cloud's ID; a bucket's is its name
+	Bucket  string
+	Region  string
+	Account string
+}
+
+// Capabilities says what a provider can do.
+type Capabilities struct {
+	Modes       []Mode // enforced modes
+	Rotation    bool   // RotateAccess works
+	MultiBucket bool   // one access may span buckets
+	SharedKeys  bool   // accesses share the bucket owner's key
+}

@@ -68,6 +68,10 @@ type Provider interface {
 	// It yields an error once, as its last element.
 	Inventory(ctx context.Context) iter.Seq2[Resource, error]
 
+	// Regions returns the names of the regions that buckets can be made in,
+	// sorted. It may answer from a cache of some minutes.
+	Regions(ctx context.Context) ([]string, error)
+
 	// Capabilities says what this provider can do. It makes no call.
 	Capabilities() Capabilities
 }

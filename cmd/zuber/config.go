@@ -1,0 +1,320 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/zuber-storage/zuber/pkg/cosi"
+	"github.com/zuber-storage/zuber/pkg/driver"
+)
+
+// The variables that are read besides the ZUBER_ ones. None of ours begins with
+// COSI_: COSI keeps that prefix for itself.
+const (
+	envPrefix       = "ZUBER_"
+	envCOSIEndpoint = "COSI_ENDPOINT"
+	envToken        = "CLOUDSCALE_API_TOKEN"      //nolint:gosec // the name of a variable, not a credential
+	envTokenFile    = "CLOUDSCALE_API_TOKEN_FILE" //nolint:gosec // the name of a variable, not a credential
+	envAPIURL       = "CLOUDSCALE_API_URL"
+)
+
+// The names of the flags, in one place because code, documents and manifests
+// speak of them.
+const (
+	flagEndpoint        = "endpoint"
+	flagDriverName      = "driver-name"
+	flagMetricsAddress  = "metrics-address"
+	flagConfig          = "config"
+	flagEmulate         = "emulate"
+	flagAllowDeleteAll  = "allow-delete-all"
+	flagRPCTimeout      = "rpc-timeout"
+	flagShutdownTimeout = "shutdown-timeout"
+	flagRevokeGrace     = "revoke-grace"
+	flagVerbosity       = "v"
+	flagLogFormat       = "log-format"
+	flagListen          = "listen"
+	flagKeyDelay        = "key-delay"
+	flagSeed            = "seed"
+	flagToken           = "token"
+	flagAllowRemote     = "allow-remote"
+	flagBackend         = "backend"
+	flagRegion          = "region"
+	flagEndpointURL     = "endpoint-url"
+	flagPathStyle       = "path-style"
+	flagKeep            = "keep"
+	flagOutput          = "output"
+	flagTimeout         = "timeout"
+	flagRoot            = "root"
+)
+
+const defaultDriverName = "cosi.zuber.dev"
+
+// The values of --output, --log-format and --key-delay.
+const (
+	formatText     = "text"
+	formatJSON     = "json"
+	delayNone      = "none"
+	delayRealistic = "realistic"
+)
+
+// backendSettings says where back ends come from.
+type backendSettings struct {
+	DriverName string
+	ConfigFile string
+	Emulate    bool
+	KeyDelay   string
+	Seed       uint64
+}
+
+func (s *backendSettings) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&s.DriverName, flagDriverName, defaultDriverName,
+		"name of the driver: what the sidecar and the classes call it, and the mark on everything it makes")
+	fs.StringVar(&s.ConfigFile, flagConfig, "",
+		"YAML file that lists the back ends; without it "+envToken+" or "+envTokenFile+" makes one named cloudscale")
+	fs.BoolVar(&s.Emulate, flagEmulate, false,
+		"run against a cloud inside this process: no account, no network, nothing kept; credentials in the environment are not used")
+	bindEmulator(fs, &s.KeyDelay, &s.Seed)
+}
+
+func bindEmulator(fs *pflag.FlagSet, keyDelay *string, seed *uint64) {
+	fs.StringVar(keyDelay, flagKeyDelay, delayNone,
+		"how long the emulator takes to learn a new key and to forget a removed one: none, or realistic (up to 20 s)")
+	fs.Uint64Var(seed, flagSeed, 1, "seed of the emulator's chance, for key delays")
+}
+
+func (s *backendSettings) check(c *collector) {
+	checkDriverName(c, s.DriverName)
+	oneOf(c, flagKeyDelay, s.KeyDelay, delayNone, delayRealistic)
+	if s.Emulate && s.ConfigFile != "" {
+		c.addf("--%s and --%s exclude each other: the emulator brings its own back end", flagEmulate, flagConfig)
+	}
+}
+
+// logSettings says what is logged and how.
+type logSettings struct {
+	Verbosity int
+	Format    string
+}
+
+func (s *logSettings) bind(fs *pflag.FlagSet) {
+	fs.IntVarP(&s.Verbosity, flagVerbosity, flagVerbosity, 0, "log verbosity: 0 is one line per RPC and change of state, higher says more")
+	fs.StringVar(&s.Format, flagLogFormat, formatText, "log format: text or json")
+}
+
+func (s *logSettings) check(c *collector) {
+	oneOf(c, flagLogFormat, s.Format, formatText, formatJSON)
+	if s.Verbosity < 0 || s.Verbosity > 10 {
+		c.addf("--%s is %d: it goes from 0 to 10", flagVerbosity, s.Verbosity)
+	}
+}
+
+// serveSettings is the configuration of `zuber serve`.
+type serveSettings struct {
+	backendSettings
+	logSettings
+	Endpoint        string
+	MetricsAddress  string
+	AllowDeleteAll  bool
+	RPCTimeout      time.Duration
+	ShutdownTimeout time.Duration
+	RevokeGrace     time.Duration
+}
+
+func (s *serveSettings) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&s.Endpoint, flagEndpoint, "unix:///var/lib/cosi/cosi.sock",
+		"socket to serve on; "+envCOSIEndpoint+" is read too")
+	s.backendSettings.bind(fs)
+	fs.StringVar(&s.MetricsAddress, flagMetricsAddress, ":8080", "host:port of /metrics, /healthz and /readyz; 0 turns them off")
+	fs.BoolVar(&s.AllowDeleteAll, flagAllowDeleteAll, false,
+		"let bucketDeletionPolicy: DeleteAll delete the data of a bucket; without it such a deletion is refused (on with --"+flagEmulate+")")
+	fs.DurationVar(&s.RPCTimeout, flagRPCTimeout, cosi.DefaultRPCTimeout, "longest time of one RPC; the sidecar sets no limit of its own")
+	fs.DurationVar(&s.ShutdownTimeout, flagShutdownTimeout, cosi.DefaultShutdownTimeout, "how long running RPCs may take after a signal")
+	fs.DurationVar(&s.RevokeGrace, flagRevokeGrace, driver.DefaultRevokeGrace,
+		"how long the deletion of a bucket waits for the revocation of its accesses before it revokes them itself; 0 does not wait")
+	s.logSettings.bind(fs)
+}
+
+func (s *serveSettings) check(c *collector) {
+	s.backendSettings.check(c)
+	s.logSettings.check(c)
+	if err := checkEndpoint(s.Endpoint); err != nil {
+		c.addf("--%s %q: %v", flagEndpoint, s.Endpoint, err)
+	}
+	if s.metricsEnabled() {
+		if _, err := splitHostPort(s.MetricsAddress); err != nil {
+			c.addf("--%s %q: %v (0 turns it off)", flagMetricsAddress, s.MetricsAddress, err)
+		}
+	}
+	positive(c, flagRPCTimeout, s.RPCTimeout)
+	positive(c, flagShutdownTimeout, s.ShutdownTimeout)
+	if s.RevokeGrace < 0 {
+		c.addf("--%s is %s: it cannot be negative", flagRevokeGrace, s.RevokeGrace)
+	}
+}
+
+func (s *serveSettings) metricsEnabled() bool {
+	return s.MetricsAddress != "" && s.MetricsAddress != "0"
+}
+
+// emulateSettings is the configuration of `zuber emulate`.
+type emulateSettings struct {
+	Listen      string
+	KeyDelay    string
+	Seed        uint64
+	Token       string
+	AllowRemote bool
+}
+
+func (s *emulateSettings) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&s.Listen, flagListen, "127.0.0.1:7470",
+		"host:port of the control plane; the S3 endpoints of the regions take the ports after it, or free ones when the port is 0")
+	bindEmulator(fs, &s.KeyDelay, &s.Seed)
+	fs.StringVar(&s.Token, flagToken, "", "token of the control plane; without it a random one, which is printed (it opens nothing but this emulator)")
+	fs.BoolVar(&s.AllowRemote, flagAllowRemote, false, "listen on an address that is not loopback, although anyone who reaches it is served")
+}
+
+func (s *emulateSettings) check(c *collector) {
+	oneOf(c, flagKeyDelay, s.KeyDelay, delayNone, delayRealistic)
+	if s.Token != "" {
+		if _, err := parseToken(s.Token); err != nil {
+			c.addf("--%s: %w", flagToken, err)
+		}
+	}
+	host, err := splitHostPort(s.Listen)
+	switch {
+	case err != nil:
+		c.addf("--%s %q: %v", flagListen, s.Listen, err)
+	case !s.AllowRemote && !loopback(host):
+		c.addf("--%s %q is not a loopback address: use 127.0.0.1, or --%s if others may reach the emulator", flagListen, s.Listen, flagAllowRemote)
+	}
+}
+
+// selftestSettings is the configuration of `zuber selftest`.
+type selftestSettings struct {
+	backendSettings
+	Backend     string
+	Regions     []string
+	EndpointURL string
+	PathStyle   bool
+	Keep        bool
+	Output      string
+	Timeout     time.Duration
+	Verbosity   int
+}
+
+func (s *selftestSettings) bind(fs *pflag.FlagSet) {
+	s.backendSettings.bind(fs)
+	fs.StringVar(&s.Backend, flagBackend, "", "back end to test; without it every one")
+	fs.StringSliceVar(&s.Regions, flagRegion, nil, "region to test, may be repeated; without it every region of the back end")
+	fs.StringVar(&s.EndpointURL, flagEndpointURL, "", "S3 endpoint to use instead of the region's own, as the BucketClass parameter endpointURL does")
+	fs.BoolVar(&s.PathStyle, flagPathStyle, true, "address buckets by path; false puts the bucket into the host name, as the parameter s3PathStyle does")
+	fs.BoolVar(&s.Keep, flagKeep, false, "after a failure leave what was made, and say what it is")
+	fs.StringVar(&s.Output, flagOutput, formatText, "output: text, or json (one object per back end and region, one a line)")
+	fs.DurationVar(&s.Timeout, flagTimeout, 5*time.Minute, "longest time for one back end and region")
+	fs.IntVarP(&s.Verbosity, flagVerbosity, flagVerbosity, 0, "log the driver's RPCs to stderr when it is above 0")
+}
+
+func (s *selftestSettings) check(c *collector) {
+	s.backendSettings.check(c)
+	oneOf(c, flagOutput, s.Output, formatText, formatJSON)
+	positive(c, flagTimeout, s.Timeout)
+	if s.Verbosity < 0 || s.Verbosity > 10 {
+		c.addf("--%s is %d: it goes from 0 to 10", flagVerbosity, s.Verbosity)
+	}
+	for _, region := range s.Regions {
+		if region == "" {
+			c.addf("--%s: a region has no name", flagRegion)
+		}
+	}
+	if s.EndpointURL != "" {
+		if err := checkURL(s.EndpointURL); err != nil {
+			c.addf("--%s %q: %v", flagEndpointURL, s.EndpointURL, err)
+		}
+		if len(s.Regions) != 1 {
+			c.addf("--%s belongs to one region: name it with --%s", flagEndpointURL, flagRegion)
+		}
+	}
+}
+
+// driverName is a sequence of lower-case DNS labels, as both COSI versions
+// accept it.
+func checkDriverName(c *collector, name string) {
+	labels := regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?(\.[a-z]([-a-z0-9]*[a-z0-9])?)*$`)
+	if len(name) > 63 || !labels.MatchString(name) {
+		c.addf("--%s %q: want at most 63 characters in lower-case DNS labels that begin with a letter, such as %s", flagDriverName, name, defaultDriverName)
+	}
+}
+
+// checkEndpoint holds COSI's rule for sockets: unix://, an absolute path, .sock.
+func checkEndpoint(endpoint string) error {
+	path, found := strings.CutPrefix(endpoint, "unix://")
+	switch {
+	case !found:
+		return errors.New("want unix:// and an absolute path")
+	case !filepath.IsAbs(path):
+		return errors.New("the path after unix:// must be absolute")
+	case !strings.HasSuffix(path, ".sock"):
+		return errors.New("the socket's name must end in .sock")
+	case len(path) > 107:
+		return fmt.Errorf("the path has %d characters: a unix socket's has at most 107", len(path))
+	}
+	return nil
+}
+
+// checkURL accepts scheme://host[:port] with an optional trailing slash.
+func checkURL(raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return errors.New("not a URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("want http:// or https://")
+	case u.Hostname() == "":
+		return errors.New("the host is missing")
+	case u.User != nil, u.RawQuery != "", u.Fragment != "", strings.Trim(u.Path, "/") != "":
+		return errors.New("want scheme://host[:port] and nothing else")
+	}
+	return nil
+}
+
+func splitHostPort(address string) (host string, err error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", errors.New("want host:port")
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return "", fmt.Errorf("%q is not a port", port)
+	}
+	return host, nil
+}
+
+func loopback(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+func oneOf(c *collector, flag, value string, allowed ...string) {
+	for _, a := range allowed {
+		if value == a {
+			return
+		}
+	}
+	c.addf("--%s %q: want %s", flag, value, strings.Join(allowed, " or "))
+}
+
+func positive(c *collector, flag string, d time.Duration) {
+	if d <= 0 {
+		c.addf("--%s is %s: it must be more than 0", flag, d)
+	}
+}

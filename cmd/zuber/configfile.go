@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// configFile is the form of the file that --config names.
+type configFile struct {
+	Backends []backendEntry `yaml:"backends"`
+}
+
+// backendEntry is one back end: a provider with its credentials.
+type backendEntry struct {
+	Name      string            `yaml:"name"`
+	Provider  string            `yaml:"provider"`
+	TokenFile string            `yaml:"tokenFile"`
+	TokenEnv  string            `yaml:"tokenEnv"`
+	APIURL    string            `yaml:"apiURL"`
+	Endpoints map[string]string `yaml:"endpoints"`
+}
+
+// providerCloudscale is the value of provider for cloudscale.ch, and the name
+// of the back end that a token in the environment makes.
+const providerCloudscale = "cloudscale"
+
+// readConfigFile reads and checks the file. Its error joins every fault, each
+// with the file and, where YAML knows it, the line.
+func readConfigFile(path string) (configFile, error) {
+	raw, err := os.ReadFile(path) //nolint:gosec // the path is the administrator's own configuration
+	if err != nil {
+		return configFile{}, fmt.Errorf("--%s: %w", flagConfig, err)
+	}
+	var file configFile
+	decoder := yaml.NewDecoder(bytes.NewReader(raw))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+		return configFile{}, yamlFaults(path, err)
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return configFile{}, fmt.Errorf("%s: it holds more than one YAML document", path)
+	}
+	var faults []error
+	for _, fault := range file.check() {
+		faults = append(faults, fmt.Errorf("%s: %w", path, fault))
+	}
+	// A relative token file lies beside the configuration that names it.
+	for i := range file.Backends {
+		if name := file.Backends[i].TokenFile; name != "" && !filepath.IsAbs(name) {
+			file.Backends[i].TokenFile = filepath.Join(filepath.Dir(path), name)
+		}
+	}
+	return file, errors.Join(faults...)
+}
+
+// yamlFaults turns the decoder's findings into ours: one per line, without the
+// names of Go types, and never with a value, which may be a secret.
+func yamlFaults(path string, err error) error {
+	var mismatch *yaml.TypeError
+	if !errors.As(err, &mismatch) {
+		return fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	unknown := regexp.MustCompile(`^line (\d+): field (.+) not found in type (.+)$`)
+	wrong := regexp.MustCompile(`(?s)^line (\d+): cannot unmarshal (!!\w+)`)
+	known := map[string]string{
+		"main.configFile":   "backends",
+		"main.backendEntry": "name, provider, tokenFile, tokenEnv, apiURL, endpoints",
+	}
+	var faults []error
+	for _, text := range mismatch.Errors {
+		if m := unknown.FindStringSubmatch(text); m != nil {
+			hint := "the keys here are " + known[m[3]]
+			if m[2] == "token" {
+				hint = "a token does not belong into this file: put it into a file of its own and name that with tokenFile, or name a variable with tokenEnv"
+			}
+			faults = append(faults, fmt.Errorf("%s:%s: unknown key %q: %s", path, m[1], m[2], hint))
+			continue
+		}
+		if m := wrong.FindStringSubmatch(text); m != nil {
+			faults = append(faults, fmt.Errorf("%s:%s: a value of another kind than %s is wanted here", path, m[1], m[2]))
+			continue
+		}
+		faults = append(faults, fmt.Errorf("%s: %s", path, text))
+	}
+	return errors.Join(faults...)
+}
+
+// check returns every fault that the file's text alone shows.
+func (f configFile) check() []error {
+	var faults []error
+	addf := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if len(f.Backends) == 0 {
+		addf("backends: it is missing or empty: list at least one")
+	}
+	names := map[string]int{}
+	label := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	for i, b := range f.Backends {
+		at := fmt.Sprintf("backends[%d]", i)
+		if first, taken := names[b.Name]; taken && b.Name != "" {
+			addf("%s.name: %q is the name of backends[%d] too", at, b.Name, first)
+		} else {
+			names[b.Name] = i
+		}
+		if !label.MatchString(b.Name) {
+			addf("%s.name: %q: want 1 to 63 of a-z, 0-9 and '-', with '-' neither first nor last", at, b.Name)
+		}
+		if b.Provider != providerCloudscale {
+			addf("%s.provider: %q: want %s", at, b.Provider, providerCloudscale)
+		}
+		switch {
+		case b.TokenFile == "" && b.TokenEnv == "":
+			addf("%s: the token is missing: set tokenFile or tokenEnv", at)
+		case b.TokenFile != "" && b.TokenEnv != "":
+			addf("%s: tokenFile and tokenEnv exclude each other", at)
+		case b.TokenEnv != "" && !variable.MatchString(b.TokenEnv):
+			addf("%s.tokenEnv: want the name of an environment variable, not the token itself", at)
+		}
+		if b.APIURL != "" {
+			if _, err := normalAPIURL(b.APIURL); err != nil {
+				addf("%s.apiURL: %q: %w", at, b.APIURL, err)
+			}
+		}
+		for _, region := range slices.Sorted(maps.Keys(b.Endpoints)) {
+			if err := checkURL(b.Endpoints[region]); err != nil {
+				addf("%s.endpoints.%s: %q: %w", at, region, b.Endpoints[region], err)
+			}
+		}
+	}
+	return faults
+}
+
+// normalAPIURL checks the base URL of a control plane and ends it in a slash.
+// Other tools write the same base with /v1, so that is taken off.
+func normalAPIURL(raw string) (string, error) {
+	base := strings.TrimSuffix(strings.TrimSuffix(raw, "/"), "/v1")
+	if err := checkURL(base); err != nil {
+		return "", err
+	}
+	return base + "/", nil
+}

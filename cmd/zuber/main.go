@@ -1,0 +1,19 @@
+// Command zuber is a Kubernetes COSI driver for object storage.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+//go:generate go run . docs --root ../..
+
+func main() {
+	// After the first signal the default handling is back, so that a second one
+	// ends the process at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], environ(os.Environ()), os.Stdout, os.Stderr))
+}

@@ -1,0 +1,139 @@
+package cosi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+)
+
+// interceptor is what surrounds every call: from the outside in, the log line
+// and the figures, the recovery from a panic, the time limit, and the
+// translation of errors.
+type interceptor struct {
+	logger  klog.Logger
+	metrics *metrics
+	limit   time.Duration
+}
+
+// calledMethod is a full method name in its parts.
+type calledMethod struct {
+	cosi    bool       // one of COSI's services, not a health check or the like
+	version apiVersion // of a COSI method
+	name    string     // without the service
+}
+
+func methodOf(full string) calledMethod {
+	service, name, _ := strings.Cut(strings.TrimPrefix(full, "/"), "/")
+	switch {
+	case strings.HasPrefix(service, "cosi.v1alpha1."):
+		return calledMethod{cosi: true, version: v1alpha1, name: name}
+	case strings.HasPrefix(service, "sigs.k8s.io.cosi.v1alpha2."):
+		return calledMethod{cosi: true, version: v1alpha2, name: name}
+	}
+	return calledMethod{name: service + "/" + name}
+}
+
+// maxLogged bounds a value in the log, in bytes: anybody may have sent it.
+const maxLogged = 256
+
+// unary runs one call.
+func (i *interceptor) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	m := methodOf(info.FullMethod)
+	if !m.cosi {
+		resp, failure, err := i.recovered(ctx, m, req, handler)
+		if failure != nil {
+			i.logger.Error(err, "Call panicked", "method", m.name, "panic", failure.value, "stack", failure.stack)
+		}
+		return resp, err
+	}
+	start := time.Now()
+	logger := i.logger.WithValues("apiVersion", string(m.version), "method", m.name)
+	for _, kv := range subject(req) {
+		logger = logger.WithValues(kv.key, oneLine(kv.value, maxLogged))
+	}
+	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logger), i.limit)
+	defer cancel()
+	resp, failure, err := i.recovered(ctx, m, req, handler)
+	took := time.Since(start)
+	code := status.Code(err)
+	i.metrics.observe(string(m.version), m.name, code, took)
+	switch {
+	case failure != nil:
+		logger.Error(err, "RPC panicked", "code", code.String(), "duration", took, "panic", failure.value, "stack", failure.stack)
+	case err != nil:
+		logger.Error(errors.New(status.Convert(err).Message()), "RPC failed", "code", code.String(), "duration", took)
+	default:
+		logger.Info("RPC done", "code", code.String(), "duration", took)
+	}
+	return resp, err
+}
+
+// panicked describes a recovered panic for the log.
+type panicked struct{ value, stack string }
+
+// recovered calls the handler, answers a panic with Internal, and turns the
+// driver's errors into statuses. A panic's value may quote anything, secrets
+// included, so only the run-time's own errors are repeated.
+func (i *interceptor) recovered(ctx context.Context, m calledMethod, req any, handler grpc.UnaryHandler) (resp any, failure *panicked, err error) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		i.metrics.panics.Inc()
+		failure = &panicked{value: fmt.Sprintf("%T", v), stack: string(debug.Stack())}
+		if e, ok := v.(runtime.Error); ok {
+			failure.value = e.Error()
+		}
+		resp, err = nil, status.Errorf(codes.Internal, "%s ended in a fault of the driver (panic); its log has the details", m.name)
+	}()
+	resp, err = handler(ctx, req)
+	if err == nil || !m.cosi {
+		return resp, nil, err
+	}
+	// What is a status already comes from gRPC's own stubs.
+	if _, ok := status.FromError(err); !ok {
+		err = statusOf(ctx, m.version, i.limit, err)
+	}
+	return nil, nil, err
+}
+
+// stream answers a panic in a streaming call, such as reflection, with Internal.
+func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	_, failure, err := i.recovered(ss.Context(), calledMethod{name: info.FullMethod}, nil, func(context.Context, any) (any, error) {
+		return nil, handler(srv, ss)
+	})
+	if failure != nil {
+		i.logger.Error(err, "Call panicked", "method", info.FullMethod, "panic", failure.value, "stack", failure.stack)
+	}
+	return err
+}
+
+type keyValue struct{ key, value string }
+
+// subject says what a request is about, and nothing else of it: parameters and
+// credentials never reach the log.
+func subject(req any) []keyValue {
+	var out []keyValue
+	if r, ok := req.(interface{ GetBucketId() string }); ok {
+		out = append(out, keyValue{"bucket", r.GetBucketId()})
+		if r, ok := req.(interface{ GetName() string }); ok {
+			out = append(out, keyValue{"account", r.GetName()})
+		}
+	} else if r, ok := req.(interface{ GetName() string }); ok {
+		out = append(out, keyValue{"bucket", r.GetName()})
+	}
+	if r, ok := req.(interface{ GetAccountId() string }); ok {
+		out = append(out, keyValue{"account", r.GetAccountId()})
+	}
+	return out
+}

@@ -1,0 +1,196 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+// GrantRequest is what GrantAccess is asked for.
+type GrantRequest struct {
+	Account    string // COSI's name for the access, unique in the cluster
+	Buckets    []GrantBucket
+	Parameters map[string]string // of the BucketAccessClass
+}
+
+// GrantBucket is one bucket of an access.
+type GrantBucket struct {
+	ID   string        // COSI's bucket ID
+	Mode provider.Mode // empty means ReadWrite
+}
+
+// Grant is a granted access.
+type Grant struct {
+	AccountID   string
+	Credentials provider.Credentials
+	// Buckets holds one element for each bucket asked for, in that order and
+	// under the ID it was asked for with.
+	Buckets []CreatedBucket
+}
+
+// RevokeRequest names an access to end.
+type RevokeRequest struct {
+	AccountID string   // empty if COSI never learned it
+	BucketIDs []string // at least one, unless AccountID is given
+}
+
+// GrantAccess makes sure that the account may use the buckets. A repetition
+// returns the same account ID. Besides the provider's errors it returns
+// ErrInvalidArgument, with every fault of the request, ErrUnsupported for
+// buckets that one access cannot span, and ErrPrecondition when unconfigured.
+func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, error) {
+	if err := d.configured(); err != nil {
+		return Grant{}, err
+	}
+	backend, ids, err := d.grantTargets(req)
+	if err != nil {
+		return Grant{}, err
+	}
+	unlock, err := d.locks.lockAll(ctx, lockKeys(ids))
+	if err != nil {
+		return Grant{}, err
+	}
+	defer unlock()
+
+	spec := provider.AccessSpec{Account: req.Account}
+	for i, id := range ids {
+		mode := req.Buckets[i].Mode
+		if mode == "" {
+			mode = provider.ReadWrite
+		}
+		spec.Buckets = append(spec.Buckets, provider.BucketAccess{BucketRef: id.Ref(), Mode: mode})
+	}
+	access, err := backend.Provider.GrantAccess(ctx, spec)
+	if err != nil {
+		return Grant{}, fmt.Errorf("back end %s: %w", backend.Name, err)
+	}
+	if len(access.Buckets) != len(ids) {
+		return Grant{}, fmt.Errorf("back end %s: account %s: provider answered for %d of %d buckets",
+			backend.Name, req.Account, len(access.Buckets), len(ids))
+	}
+	accountID, err := AccountID{Backend: backend.Name, Account: req.Account, IdentityID: access.IdentityID}.Format()
+	if err != nil {
+		return Grant{}, fmt.Errorf("back end %s: account %s: %w", backend.Name, req.Account, err)
+	}
+	grant := Grant{AccountID: accountID, Credentials: access.Credentials}
+	for i, id := range ids {
+		grant.Buckets = append(grant.Buckets, CreatedBucket{ID: req.Buckets[i].ID, Bucket: access.Buckets[i]})
+		d.live.granted(liveKey(id), req.Account)
+	}
+	return grant, nil
+}
+
+// grantTargets reads a request to grant access and reports all its faults.
+func (d *Driver) grantTargets(req GrantRequest) (Backend, []BucketID, error) {
+	faults := []error{checkAccountName(req.Account)}
+	if _, err := parseParameters(BucketAccessClass, req.Parameters, true); err != nil {
+		faults = append(faults, err)
+	}
+	if len(req.Buckets) == 0 {
+		faults = append(faults, fmt.Errorf("account %s: %w: no bucket is named", quote(req.Account), provider.ErrInvalidArgument))
+	}
+	var backend Backend
+	ids := make([]BucketID, 0, len(req.Buckets))
+	for _, b := range req.Buckets {
+		be, id, err := d.bucket(b.ID)
+		faults = append(faults, err, checkMode(b.Mode))
+		if err != nil {
+			continue
+		}
+		if len(ids) > 0 && be.Name != backend.Name {
+			faults = append(faults, fmt.Errorf("account %s: %w: its buckets are in two back ends, %s and %s, which share no identity",
+				quote(req.Account), provider.ErrInvalidArgument, backend.Name, be.Name))
+		}
+		if slices.ContainsFunc(ids, func(o BucketID) bool { return liveKey(o) == liveKey(id) }) {
+			faults = append(faults, fmt.Errorf("account %s: %w: bucket %s is named twice", quote(req.Account), provider.ErrInvalidArgument, quote(b.ID)))
+		}
+		backend, ids = be, append(ids, id)
+	}
+	if err := joined(faults...); err != nil {
+		return Backend{}, nil, err
+	}
+	if len(ids) > 1 && !backend.Provider.Capabilities().MultiBucket {
+		return Backend{}, nil, fmt.Errorf("account %s: %w: back end %s gives one access to one bucket only",
+			quote(req.Account), provider.ErrUnsupported, backend.Name)
+	}
+	return backend, ids, nil
+}
+
+func checkMode(m provider.Mode) error {
+	modes := []string{string(provider.ReadWrite), string(provider.ReadOnly), string(provider.WriteOnly)}
+	if m == "" || slices.Contains(modes, string(m)) {
+		return nil
+	}
+	return fmt.Errorf("mode %s: %w: want %s%s", quote(string(m)), provider.ErrInvalidArgument, listed(modes), didYouMean(string(m), modes))
+}
+
+// RevokeAccess ends the account's access to the buckets. An account, identity
+// or bucket that is gone is success, and so is an empty account ID for a bucket
+// of this driver: nothing was handed out under it. IDs that are not this
+// driver's, and an account of another back end than the bucket's, are
+// ErrInvalidArgument.
+func (d *Driver) RevokeAccess(ctx context.Context, req RevokeRequest) error {
+	if err := d.configured(); err != nil {
+		return err
+	}
+	backend, account, ids, err := d.revokeTargets(req)
+	if err != nil || req.AccountID == "" {
+		return err
+	}
+	unlock, err := d.locks.lockAll(ctx, lockKeys(ids))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	ref := provider.AccountRef{Account: account.Account, IdentityID: account.IdentityID}
+	for _, id := range ids {
+		ref.Buckets = append(ref.Buckets, id.Ref())
+	}
+	err = backend.Provider.RevokeAccess(ctx, ref)
+	if err != nil && !errors.Is(err, provider.ErrNotFound) {
+		return fmt.Errorf("back end %s: %w", backend.Name, err)
+	}
+	for _, id := range ids {
+		d.live.revoked(liveKey(id), account.Account)
+	}
+	return nil
+}
+
+// revokeTargets reads a request to revoke access and reports all its faults.
+func (d *Driver) revokeTargets(req RevokeRequest) (backend Backend, account AccountID, ids []BucketID, err error) {
+	var faults []error
+	if req.AccountID != "" {
+		account, err = ParseAccountID(req.AccountID)
+		if err == nil {
+			backend, err = d.ours("account ID", req.AccountID, account.Backend)
+		}
+		faults = append(faults, err)
+	} else if len(req.BucketIDs) == 0 {
+		faults = append(faults, fmt.Errorf("%w: neither an account ID nor a bucket ID is given", provider.ErrInvalidArgument))
+	}
+	for _, s := range req.BucketIDs {
+		be, id, err := d.bucket(s)
+		faults = append(faults, err)
+		if err != nil {
+			continue
+		}
+		ids = append(ids, id)
+		if account.Account != "" && be.Name != account.Backend {
+			faults = append(faults, fmt.Errorf("account ID %s: %w: it is of back end %s, bucket %s is of back end %s",
+				quote(req.AccountID), provider.ErrInvalidArgument, quote(account.Backend), id.Bucket, be.Name))
+		}
+	}
+	return backend, account, ids, joined(faults...)
+}
+
+func lockKeys(ids []BucketID) []string {
+	keys := make([]string, 0, len(ids))
+	for _, id := range ids {
+		keys = append(keys, lockKey(id.Backend, id.Bucket))
+	}
+	return keys
+}

@@ -1,0 +1,209 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+// CreateBucket makes sure that the bucket exists with these BucketClass
+// parameters, and returns it under an ID that stays the same for every
+// repetition. Besides the provider's errors it returns ErrInvalidArgument,
+// with every fault of the request, and ErrPrecondition when unconfigured;
+// neither costs a call to the cloud.
+func (d *Driver) CreateBucket(ctx context.Context, name string, params map[string]string) (CreatedBucket, error) {
+	if err := d.configured(); err != nil {
+		return CreatedBucket{}, err
+	}
+	backend, spec, err := d.bucketSpec(name, params)
+	if err != nil {
+		return CreatedBucket{}, err
+	}
+	unlock, err := d.locks.lock(ctx, lockKey(backend.Name, name))
+	if err != nil {
+		return CreatedBucket{}, err
+	}
+	defer unlock()
+
+	bucket, err := backend.Provider.CreateBucket(ctx, spec)
+	if err != nil {
+		return CreatedBucket{}, fmt.Errorf("back end %s: %w", backend.Name, err)
+	}
+	id, err := BucketID{Backend: backend.Name, Region: bucket.Region, Bucket: bucket.Name, OwnerID: bucket.OwnerID}.Format()
+	if err != nil {
+		return CreatedBucket{}, fmt.Errorf("back end %s: bucket %s: %w", backend.Name, name, err)
+	}
+	return CreatedBucket{ID: id, Bucket: bucket}, nil
+}
+
+// bucketSpec reads a request to create a bucket and reports all its faults.
+func (d *Driver) bucketSpec(name string, params map[string]string) (Backend, provider.BucketSpec, error) {
+	nameErr := checkBucketName(name)
+	p, paramsErr := parseParameters(BucketClass, params, true)
+	var backend Backend
+	var backendErr error
+	if v, given := params["backend"]; v != "" || !given {
+		backend, backendErr = d.pick(v)
+	}
+	if paramsErr == nil && nameErr == nil && p.pathStyle == "false" && strings.Contains(name, ".") {
+		paramsErr = fmt.Errorf("bucket %s: %w: s3PathStyle = \"false\" cannot address a bucket with a dot in its name over TLS; use s3PathStyle = \"true\"",
+			name, provider.ErrInvalidArgument)
+	}
+	if err := joined(nameErr, paramsErr, backendErr); err != nil {
+		return Backend{}, provider.BucketSpec{}, err
+	}
+	policy := p.policy
+	if policy == "" {
+		policy = provider.DeleteIfEmpty
+	}
+	return backend, provider.BucketSpec{
+		Name:           name,
+		Region:         p.region,
+		Endpoint:       p.endpoint,
+		VirtualHosted:  p.pathStyle == "false",
+		DeletionPolicy: policy,
+	}, nil
+}
+
+// pick finds the back end of a new bucket.
+func (d *Driver) pick(name string) (Backend, error) {
+	if name == "" {
+		if len(d.backends) == 1 {
+			return d.backends[0], nil
+		}
+		return Backend{}, fmt.Errorf("%s parameters: %w: backend is missing: want one of %s",
+			BucketClass, provider.ErrInvalidArgument, d.backendNames())
+	}
+	if b, ok := d.byName[name]; ok {
+		return b, nil
+	}
+	names := make([]string, 0, len(d.backends))
+	for _, b := range d.backends {
+		names = append(names, b.Name)
+	}
+	return Backend{}, fmt.Errorf("%s parameters: %w: backend = %s: want one of %s%s",
+		BucketClass, provider.ErrInvalidArgument, shown("backend", name), d.backendNames(), didYouMean(name, names))
+}
+
+// DeleteBucket removes the bucket that the ID names; an absent one is success.
+// params may repeat the BucketClass parameters; what is absent is taken from
+// the ID and from what was recorded with the bucket. Besides the provider's
+// errors it returns
+//
+//   - ErrInvalidArgument for an ID that is not this driver's and for parameters
+//     that contradict the ID;
+//   - ErrPrecondition when unconfigured, when accesses to the bucket are live
+//     and the grace that began with the first DeleteBucket has not run out, and
+//     when the bucket holds data that its policy gives up but the process-wide
+//     gate protects.
+func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[string]string) error {
+	if err := d.configured(); err != nil {
+		return err
+	}
+	backend, id, err := d.bucket(bucketID)
+	if err != nil {
+		return err
+	}
+	p, err := parseParameters(BucketClass, params, false)
+	if err != nil {
+		return err
+	}
+	if err := agrees(bucketID, id, p); err != nil {
+		return err
+	}
+	unlock, err := d.locks.lock(ctx, lockKey(id.Backend, id.Bucket))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	if err := d.noLiveAccesses(id); err != nil {
+		return err
+	}
+	policy, err := d.deletionPolicy(ctx, backend, id, p)
+	if err != nil {
+		return fmt.Errorf("back end %s: %w", backend.Name, err)
+	}
+	purge := policy == provider.DeleteAll && d.allowDeleteAll
+	err = backend.Provider.DeleteBucket(ctx, id.Ref(), provider.DeleteOptions{Purge: purge})
+	switch {
+	case errors.Is(err, provider.ErrNotEmpty) && policy == provider.DeleteAll && !purge:
+		return fmt.Errorf("bucket %s: %w: it holds data; its bucketDeletionPolicy is DeleteAll, but this driver may not delete data: "+
+			"start it with --allow-delete-all, or empty the bucket", id.Bucket, provider.ErrPrecondition)
+	case errors.Is(err, provider.ErrNotEmpty):
+		return fmt.Errorf("back end %s: %w; empty the bucket, or set bucketDeletionPolicy to DeleteAll", backend.Name, err)
+	case err != nil && !errors.Is(err, provider.ErrNotFound):
+		return fmt.Errorf("back end %s: %w", backend.Name, err)
+	}
+	d.live.deleted(liveKey(id))
+	return nil
+}
+
+// agrees refuses parameters that speak of another bucket than the ID: one of
+// them is wrong, and a deletion is no occasion to guess.
+func agrees(bucketID string, id BucketID, p parameters) error {
+	var faults []string
+	if p.backend != "" && p.backend != id.Backend {
+		faults = append(faults, fmt.Sprintf("backend = %s", quote(p.backend)))
+	}
+	if p.region != "" && p.region != id.Region {
+		faults = append(faults, fmt.Sprintf("region = %s", quote(p.region)))
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("bucket ID %s: %w: the parameters name another place: %s",
+		quote(bucketID), provider.ErrInvalidArgument, strings.Join(faults, ", "))
+}
+
+// noLiveAccesses holds a deletion back for a short while so that racing
+// revocations, which COSI does not wait for, find their bucket.
+func (d *Driver) noLiveAccesses(id BucketID) error {
+	now := d.now()
+	accounts, since := d.live.deleting(liveKey(id), now)
+	left := d.grace - now.Sub(since)
+	if len(accounts) == 0 || left <= 0 {
+		return nil
+	}
+	const most = 5
+	names := strings.Join(accounts[:min(most, len(accounts))], ", ")
+	if len(accounts) > most {
+		names += fmt.Sprintf(" and %d more", len(accounts)-most)
+	}
+	return fmt.Errorf("bucket %s: %w: accesses to it are live: %s; revoke them, or they end with the bucket in %s",
+		id.Bucket, provider.ErrPrecondition, names, left.Round(time.Second/10))
+}
+
+// deletionPolicy is what the request says, or else what was recorded with the
+// bucket. Of a bucket that is gone only its identities may remain, and those
+// need no purge.
+func (d *Driver) deletionPolicy(ctx context.Context, backend Backend, id BucketID, p parameters) (provider.DeletionPolicy, error) {
+	if p.policy != "" {
+		return p.policy, nil
+	}
+	b, err := backend.Provider.GetBucket(ctx, id.Ref())
+	if errors.Is(err, provider.ErrNotFound) {
+		return provider.DeleteIfEmpty, nil
+	}
+	return b.DeletionPolicy, err
+}
+
+// bucket reads a bucket ID and finds its back end.
+func (d *Driver) bucket(bucketID string) (Backend, BucketID, error) {
+	id, err := ParseBucketID(bucketID)
+	if err != nil {
+		return Backend{}, BucketID{}, err
+	}
+	b, err := d.ours("bucket ID", bucketID, id.Backend)
+	return b, id, err
+}
+
+// lockKey leaves the region out: a name is taken in all regions of a cloud or
+// in none, so a mistaken region must meet the same lock.
+func lockKey(backend, bucket string) string { return backend + "/" + bucket }
+
+func liveKey(id BucketID) string { return id.Backend + "/" + id.Region + "/" + id.Bucket }

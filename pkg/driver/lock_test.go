@@ -1,0 +1,113 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestKeyLockExcludes(t *testing.T) {
+	l := newKeyLock()
+	counter, peak := map[string]int{}, 0
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for i := range 200 {
+		key := []string{"a", "b", "c"}[i%3]
+		wg.Go(func() {
+			unlock, err := l.lock(t.Context(), key)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer unlock()
+			mu.Lock()
+			counter[key]++
+			peak = max(peak, counter[key])
+			mu.Unlock()
+			mu.Lock()
+			counter[key]--
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	if peak != 1 {
+		t.Errorf("%d holders of one key at once", peak)
+	}
+	if n := l.size(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+func TestKeyLockObeysContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newKeyLock()
+		unlock, err := l.lock(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := l.lock(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "k") {
+			t.Errorf("waiting: %v", err)
+		}
+		if other, err := l.lock(t.Context(), "other"); err != nil {
+			t.Errorf("another key is blocked: %v", err)
+		} else {
+			other()
+		}
+		unlock()
+		if n := l.size(); n != 0 {
+			t.Errorf("%d entries are left", n)
+		}
+		if _, err := l.lock(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("an ended context took a free lock: %v", err)
+		}
+	})
+}
+
+// TestLockAllDoesNotDeadlock takes overlapping keys in opposite orders.
+func TestLockAllDoesNotDeadlock(t *testing.T) {
+	l := newKeyLock()
+	var wg sync.WaitGroup
+	for i := range 100 {
+		keys := []string{"a", "b", "a"}
+		if i%2 == 0 {
+			keys = []string{"b", "a"}
+		}
+		wg.Go(func() {
+			unlock, err := l.lockAll(t.Context(), keys)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			unlock()
+		})
+	}
+	wg.Wait()
+	if n := l.size(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+func TestLockAllReleasesOnFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newKeyLock()
+		unlock, err := l.lock(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := l.lockAll(ctx, []string{"a", "b"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		unlock()
+		if n := l.size(); n != 0 {
+			t.Errorf("%d entries are left", n)
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+// ParameterKind is the class object that a parameter belongs to.
+type ParameterKind string
+
+// The kinds of parameters.
+const (
+	BucketClass       ParameterKind = "BucketClass"
+	BucketAccessClass ParameterKind = "BucketAccessClass"
+)
+
+// Parameter describes one class parameter, for documents.
+type Parameter struct {
+	Name        string
+	Kind        ParameterKind
+	Required    bool   // CreateBucket or GrantAccess fails without it
+	Default     string // what an absent parameter means, in words or verbatim
+	Allowed     string // what its value may be
+	Description string
+}
+
+// ParameterTable lists every parameter, in the order of documents. The same
+// table drives parsing and its errors.
+func ParameterTable() []Parameter {
+	rows := parameterRows()
+	table := make([]Parameter, 0, len(rows))
+	for _, r := range rows {
+		table = append(table, r.Parameter)
+	}
+	return table
+}
+
+// parameters are the values of one request; what was absent is empty.
+type parameters struct {
+	backend   string
+	region    string
+	endpoint  string // scheme://host[:port]
+	policy    provider.DeletionPolicy
+	pathStyle string // "true" or "false"
+}
+
+// parameterRow is a Parameter with what the parser needs.
+type parameterRow struct {
+	Parameter
+	values []string // the only values, if they can be listed
+	set    func(*parameters, string) error
+}
+
+func parameterRows() []parameterRow {
+	return []parameterRow{{
+		Parameter: Parameter{
+			Name: "backend", Kind: BucketClass,
+			Default:     "the only back end",
+			Allowed:     "the name of a configured back end",
+			Description: "Back end that holds the bucket. Required when several are configured.",
+		},
+		set: func(p *parameters, v string) error {
+			p.backend = v
+			return nil
+		},
+	}, {
+		Parameter: Parameter{
+			Name: "region", Kind: BucketClass, Required: true,
+			Allowed:     "a region of the cloud, for example rma",
+			Description: "Region that holds the bucket.",
+		},
+		set: func(p *parameters, v string) error {
+			if !goodPart(v) {
+				return errors.New(`want characters of a-z, A-Z, 0-9, ".", "_" and "-"`)
+			}
+			p.region = v
+			return nil
+		},
+	}, {
+		Parameter: Parameter{
+			Name: "endpointURL", Kind: BucketClass,
+			Default:     "the region's own endpoint",
+			Allowed:     "scheme://host[:port], scheme http or https",
+			Description: "S3 endpoint to use and to hand to workloads.",
+		},
+		set: func(p *parameters, v string) (err error) {
+			p.endpoint, err = parseEndpoint(v)
+			return err
+		},
+	}, {
+		Parameter: Parameter{
+			Name: "bucketDeletionPolicy", Kind: BucketClass,
+			Default:     string(provider.DeleteIfEmpty),
+			Allowed:     listed(deletionPolicies()),
+			Description: "Whether deleting the bucket may delete the data in it. DeleteAll also needs the driver's own permission.",
+		},
+		values: deletionPolicies(),
+		set: func(p *parameters, v string) error {
+			p.policy = provider.DeletionPolicy(v)
+			return nil
+		},
+	}, {
+		Parameter: Parameter{
+			Name: "s3PathStyle", Kind: BucketClass,
+			Default:     "true",
+			Allowed:     listed(booleans()),
+			Description: "Whether the bucket is addressed in the path (true) or in the host name (false).",
+		},
+		values: booleans(),
+		set: func(p *parameters, v string) error {
+			p.pathStyle = v
+			return nil
+		},
+	}}
+}
+
+func deletionPolicies() []string {
+	return []string{string(provider.DeleteIfEmpty), string(provider.DeleteAll)}
+}
+
+func booleans() []string { return []string{"true", "false"} }
+
+func listed(values []string) string { return strings.Join(values, " or ") }
+
+// parseParameters reads the parameters of one request and reports all its
+// faults in one ErrInvalidArgument. Whether required ones are there is asked
+// only where demand is true: deletions and revocations can do without.
+func parseParameters(kind ParameterKind, in map[string]string, demand bool) (parameters, error) {
+	var (
+		out    parameters
+		faults []string
+		names  []string
+		rows   = map[string]parameterRow{}
+	)
+	for _, r := range parameterRows() {
+		if r.Kind != kind {
+			continue
+		}
+		names = append(names, r.Name)
+		rows[r.Name] = r
+		if _, ok := in[r.Name]; !ok && r.Required && demand {
+			faults = append(faults, fmt.Sprintf("%s is missing: want %s", r.Name, r.Allowed))
+		}
+	}
+	keys := make([]string, 0, len(in))
+	for k := range in {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		r, ok := rows[k]
+		if !ok {
+			faults = append(faults, unknownParameter(kind, k, in[k], names))
+			continue
+		}
+		if err := r.parse(&out, in[k]); err != nil {
+			faults = append(faults, fmt.Sprintf("%s = %s: %v", k, shown(k, in[k]), err))
+		}
+	}
+	if len(faults) > 0 {
+		return parameters{}, fmt.Errorf("%s parameters: %w: %s", kind, provider.ErrInvalidArgument, strings.Join(faults, "; "))
+	}
+	return out, nil
+}
+
+func (r parameterRow) parse(out *parameters, v string) error {
+	if v == "" {
+		return fmt.Errorf("it is empty: want %s, or leave it out", r.Allowed)
+	}
+	if r.values != nil && !slices.Contains(r.values, v) {
+		return fmt.Errorf("want %s%s", r.Allowed, didYouMean(v, r.values))
+	}
+	return r.set(out, v)
+}
+
+// unknownParameter says what the key may have been meant for.
+func unknownParameter(kind ParameterKind, key, value string, names []string) string {
+	fault := fmt.Sprintf("%s = %s is unknown", quote(key), shown(key, value))
+	if strings.EqualFold(key, "authenticationType") {
+		return fault + ": authenticationType is a field of the BucketAccessClass, not a parameter"
+	}
+	for _, r := range parameterRows() {
+		if r.Kind != kind && r.Name == key {
+			return fault + fmt.Sprintf(": it is a parameter of the %s", r.Kind)
+		}
+	}
+	if len(names) == 0 {
+		return fault + fmt.Sprintf(": a %s takes no parameters", kind)
+	}
+	return fault + ": known are " + strings.Join(names, ", ") + didYouMean(key, names)
+}
+
+// shown is a value as an error may repeat it: not at all where the key or the
+// value hints at a secret put there by mistake.
+func shown(key, value string) string {
+	lower := strings.ToLower(key)
+	for _, hint := range []string{"secret", "password", "passwd", "token", "credential", "key"} {
+		if strings.Contains(lower, hint) {
+			return "(value withheld)"
+		}
+	}
+	if strings.Contains(value, "@") {
+		return "(value withheld)" // user information in a URL
+	}
+	return quote(value)
+}

@@ -1,0 +1,205 @@
+package cloudscale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/s3"
+)
+
+// signingRegion is what clients put into their signatures.
+const signingRegion = s3.DefaultSigningRegion
+
+// displayName is what the control panel shows of a bucket's owner. The cloud's
+// limit is not documented; this is the longest known name of anything.
+func displayName(bucket string) string {
+	const limit = 63
+	name := "zuber-" + bucket
+	return name[:min(len(name), limit)]
+}
+
+// CreateBucket implements provider.Provider. The owner is made first, with all
+// tags in the same call, and the bucket with the owner's key; a repetition after
+// a crash finds the owner by its tags.
+func (p *Provider) CreateBucket(ctx context.Context, spec provider.BucketSpec) (provider.Bucket, error) {
+	b, err := p.createBucket(ctx, spec)
+	if err != nil {
+		return provider.Bucket{}, fmt.Errorf("create bucket %q in region %q: %w", spec.Name, spec.Region, err)
+	}
+	return b, nil
+}
+
+func (p *Provider) createBucket(ctx context.Context, spec provider.BucketSpec) (provider.Bucket, error) {
+	if err := ctx.Err(); err != nil {
+		return provider.Bucket{}, err
+	}
+	if err := checkRef(provider.BucketRef{Name: spec.Name, Region: spec.Region}); err != nil {
+		return provider.Bucket{}, err
+	}
+	asked, err := p.recordOf(spec)
+	if err != nil {
+		return provider.Bucket{}, err
+	}
+	if err := p.checkRegion(ctx, spec.Region); err != nil {
+		return provider.Bucket{}, err
+	}
+	o, made, err := p.ensureOwner(ctx, asked)
+	if err != nil {
+		return provider.Bucket{}, err
+	}
+	foreign, err := p.ensureBucket(ctx, o)
+	if err == nil {
+		return p.bucket(o), nil
+	}
+	// An owner found is as useless as one just made when the name is foreign: a
+	// call that ended early left it.
+	if !foreign && !(made && definite(err)) {
+		return provider.Bucket{}, err
+	}
+	if errors.Is(err, provider.ErrAlreadyExists) {
+		err = p.raced(ctx, o, err)
+	}
+	return provider.Bucket{}, p.removeMade(ctx, o.id, err)
+}
+
+// definite reports whether an error tells that the bucket was not made and will
+// not be by a mere repetition. After anything else the owner stays, and the
+// repetition adopts it.
+func definite(err error) bool {
+	for _, sentinel := range []error{
+		provider.ErrInvalidArgument, provider.ErrAlreadyExists, provider.ErrQuotaExceeded, provider.ErrPermissionDenied,
+	} {
+		if errors.Is(err, sentinel) {
+			return true
+		}
+	}
+	return false
+}
+
+// raced turns "taken" into ErrConflict when the other one carries our mark too,
+// because another call made both at the same time: a repetition adopts it.
+func (p *Provider) raced(ctx context.Context, mine owner, taken error) error {
+	found, err := p.owners(ctx, mine.record.bucket)
+	if err == nil && slices.ContainsFunc(found, func(o owner) bool { return o.id != mine.id }) {
+		return refuse(provider.ErrConflict, "another call makes it at this moment; repeat the call")
+	}
+	return taken
+}
+
+// ensureOwner finds the bucket's owner or makes it.
+func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made bool, err error) {
+	o, err = p.theOwner(ctx, asked.bucket)
+	if err == nil {
+		return o, false, o.differs(asked)
+	}
+	if !errors.Is(err, provider.ErrNotFound) {
+		return owner{}, false, err
+	}
+	tags, err := asked.tags(p.config.DriverName)
+	if err != nil {
+		return owner{}, false, err
+	}
+	u, err := p.createUser(ctx, displayName(asked.bucket), tags)
+	if err != nil {
+		return owner{}, false, err
+	}
+	o = owner{u, asked}
+	if _, err := u.key(); err != nil {
+		return owner{}, false, p.removeMade(ctx, o.id, err)
+	}
+	return o, true, p.withdraw(ctx, o)
+}
+
+// withdraw removes the owner just made, with ErrConflict, when another one was
+// made at the same time. Of several calls that see one another the lowest ID
+// stays, so that one of them always does; who of two that missed one another has
+// lost is told by the endpoint.
+func (p *Provider) withdraw(ctx context.Context, mine owner) error {
+	found, err := p.owners(ctx, mine.record.bucket)
+	if err != nil || len(found) < 2 || found[0].id == mine.id {
+		return err
+	}
+	return p.removeMade(ctx, mine.id, refuse(provider.ErrConflict,
+		"another call made its owner %s at the same time; repeat the call", found[0].id))
+}
+
+// ensureBucket creates the bucket with the owner's key or finds that the owner
+// has it already. It reports whether the name is somebody else's bucket in the
+// region, so that the owner has none.
+func (p *Provider) ensureBucket(ctx context.Context, o owner) (foreign bool, err error) {
+	var loc location
+	err = p.withKey(ctx, p.identityOf(o), o.user, func(c *s3.Client) error {
+		err := c.CreateBucket(ctx, o.record.bucket)
+		taken := s3.StatusCode(err) == http.StatusConflict || s3.StatusCode(err) == http.StatusMovedPermanently
+		if !taken {
+			loc.state = statePresent
+			return err
+		}
+		// The endpoint says the same of a bucket whose ACL the owner changed, of
+		// one in another region and of somebody else's.
+		var lookErr error
+		if loc, lookErr = p.look(ctx, c, o.record); lookErr != nil {
+			return lookErr
+		}
+		if loc.state == stateAbsent {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return false, sorted(ctx, err)
+	}
+	switch loc.state {
+	case stateElsewhere:
+		return false, refuse(provider.ErrAlreadyExists, "a bucket of that name lives in region %q; names are unique over all regions", loc.region)
+	case stateForeign:
+		return true, refuse(provider.ErrAlreadyExists, "the name is taken by somebody else's bucket, which is left alone; use another name")
+	case stateAbsent, statePresent:
+	}
+	return false, nil
+}
+
+// GetBucket implements provider.Provider.
+func (p *Provider) GetBucket(ctx context.Context, ref provider.BucketRef) (provider.Bucket, error) {
+	o, err := p.present(ctx, ref)
+	if err != nil {
+		return provider.Bucket{}, fmt.Errorf("get bucket %q in region %q: %w", ref.Name, ref.Region, err)
+	}
+	return p.bucket(o), nil
+}
+
+// present returns the owner of a bucket that exists, carries our mark and answers
+// to the owner's key. Errors: ErrNotFound, ErrPermissionDenied, ErrConflict.
+func (p *Provider) present(ctx context.Context, ref provider.BucketRef) (owner, error) {
+	if err := ctx.Err(); err != nil {
+		return owner{}, err
+	}
+	if err := checkRef(ref); err != nil {
+		return owner{}, err
+	}
+	o, err := p.resolve(ctx, ref)
+	if errors.Is(err, provider.ErrNotFound) && ref.OwnerID == "" {
+		return owner{}, p.unmarked(ctx, ref)
+	}
+	if err != nil {
+		return owner{}, err
+	}
+	loc, err := p.locate(ctx, o)
+	if err != nil {
+		return owner{}, err
+	}
+	switch loc.state {
+	case stateAbsent:
+		return owner{}, refuse(provider.ErrNotFound, "its owner %s stands but it does not exist", o.id)
+	case stateForeign:
+		return owner{}, refuse(provider.ErrPermissionDenied, "it belongs to somebody else than its marked owner %s and is left alone", o.id)
+	case stateElsewhere:
+		return owner{}, refuse(provider.ErrInvalidArgument, "it lives in region %q", loc.region)
+	case statePresent:
+	}
+	return o, nil
+}

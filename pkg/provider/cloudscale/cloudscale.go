@@ -1,0 +1,172 @@
+// Package cloudscale is the provider over cloudscale.ch: one objects user owns
+// each bucket, and its tags are the driver's mark and memory.
+package cloudscale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	sdk "github.com/cloudscale-ch/cloudscale-go-sdk/v8"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/provider/transport"
+	"github.com/zuber-storage/zuber/pkg/s3"
+)
+
+// DefaultAPIURL is the cloud's own control plane.
+const DefaultAPIURL = "https://api.cloudscale.ch/"
+
+// DefaultKeyWait is how long a new key may take to work. A region that is not
+// the metadata master learns of keys up to 20 s late.
+const DefaultKeyWait = 45 * time.Second
+
+// cleanupTimeout bounds the removal of what a failed call made.
+const cleanupTimeout = 20 * time.Second
+
+// Config configures New.
+type Config struct {
+	// DriverName is the mark on everything made; [a-z0-9.-], at most 63.
+	DriverName string
+	// Token returns the read-write API token of the project. It is asked before
+	// every request, so that a rotated token takes effect at once.
+	Token func() (provider.Secret, error)
+	// APIURL is the base of the control plane, without "v1"; default DefaultAPIURL.
+	APIURL string
+	// Endpoints holds S3 endpoints by region, scheme://host[:port]; a region
+	// without an entry has the cloud's own.
+	Endpoints map[string]string
+	// Transport carries requests out below the retries; nil means one with
+	// time-outs of its own.
+	Transport http.RoundTripper
+	// KeyWait bounds the wait for a new key; 0 means DefaultKeyWait.
+	KeyWait time.Duration
+	// OnKeyWait is told of the progress of such a wait; it may be nil.
+	OnKeyWait func(region string, waited time.Duration)
+	UserAgent string // "name/version"; may be empty
+}
+
+// Provider implements provider.Provider for one cloudscale.ch project. It keeps
+// no state but a cache of the regions.
+type Provider struct {
+	config    Config
+	endpoints map[string]string
+	api       *sdk.Client
+	transport http.RoundTripper // with retries, for S3
+	regions   regionCache
+	waits     backoff
+}
+
+var _ provider.Provider = (*Provider)(nil)
+
+var driverNamePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+
+// New makes the provider. It makes no call; all faults of the configuration are
+// in the error, which is ErrInvalidArgument.
+func New(c Config) (*Provider, error) {
+	var faults []error
+	if !driverNamePattern.MatchString(c.DriverName) {
+		faults = append(faults, fmt.Errorf("driver name %q is not 1 to 63 of [a-z0-9.-]", c.DriverName))
+	}
+	if c.Token == nil {
+		faults = append(faults, errors.New("no source of the API token is set"))
+	}
+	if c.KeyWait < 0 {
+		faults = append(faults, fmt.Errorf("the wait for a key is negative: %s", c.KeyWait))
+	}
+	base, err := parseAPIURL(c.APIURL)
+	if err != nil {
+		faults = append(faults, err)
+	}
+	endpoints := make(map[string]string, len(c.Endpoints))
+	for region, endpoint := range c.Endpoints {
+		e, err := parseEndpoint(endpoint)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("region %q: %w", region, err))
+			continue
+		}
+		endpoints[region] = e.String()
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("cloudscale: %w: %w", provider.ErrInvalidArgument, err)
+	}
+	if c.KeyWait == 0 {
+		c.KeyWait = DefaultKeyWait
+	}
+	rt := transport.New(transport.Options{Base: c.Transport})
+	p := &Provider{config: c, endpoints: endpoints, transport: rt, waits: defaultBackoff}
+	p.api = newAPI(base, rt, c)
+	return p, nil
+}
+
+// parseAPIURL completes the base: the SDK drops a last path element that does
+// not end in a slash.
+func parseAPIURL(s string) (*url.URL, error) {
+	if s == "" {
+		s = DefaultAPIURL
+	}
+	u, err := url.Parse(s)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("the API URL is not of the form https://host[:port]/[path/]")
+	}
+	if strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/v1") {
+		return nil, fmt.Errorf("the API URL %q ends in v1; give it without", u)
+	}
+	if !strings.HasSuffix(u.Path, "/") {
+		u.Path += "/"
+	}
+	return u, nil
+}
+
+// Capabilities implements provider.Provider.
+func (p *Provider) Capabilities() provider.Capabilities {
+	return provider.Capabilities{Modes: []provider.Mode{provider.ReadWrite}, SharedKeys: true}
+}
+
+// Check is the start-up check: the token is valid, may write, and shows secret
+// keys. It changes nothing. Errors: ErrUnauthenticated, ErrPermissionDenied with
+// the remedy, ErrUnavailable.
+func (p *Provider) Check(ctx context.Context) error {
+	users, err := p.listUsers(ctx, tagManagedBy, p.config.DriverName)
+	if err != nil {
+		return fmt.Errorf("cloudscale check: %w", err)
+	}
+	for _, u := range users {
+		if _, err := u.key(); err != nil {
+			return fmt.Errorf("cloudscale check: %w", err)
+		}
+	}
+	// No user shows whether the token may write. Changing one that cannot exist
+	// does: a read-only token is refused before the user is looked for.
+	err = p.updateTags(ctx, strings.Repeat("0", 64), map[string]string{})
+	if errors.Is(err, provider.ErrPermissionDenied) {
+		return fmt.Errorf("cloudscale check: the API token is read-only: %w", err)
+	}
+	if err != nil && !errors.Is(err, provider.ErrNotFound) && !errors.Is(err, provider.ErrInvalidArgument) {
+		return fmt.Errorf("cloudscale check: %w", err)
+	}
+	return nil
+}
+
+// client returns an S3 client with the key, for the driver's own calls.
+func (p *Provider) client(endpoint string, key keyPair) (*s3.Client, error) {
+	// The path form works at every endpoint, also where the users of a bucket
+	// are told to use its host name.
+	c, err := s3.New(s3.Config{
+		Endpoint:        endpoint,
+		AccessKeyID:     key.id,
+		SecretAccessKey: key.secret.Reveal(),
+		Transport:       p.transport,
+		UserAgent:       p.config.UserAgent,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", provider.ErrInvalidArgument, err)
+	}
+	return c, nil
+}

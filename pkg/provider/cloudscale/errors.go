@@ -1,0 +1,171 @@
+package cloudscale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	sdk "github.com/cloudscale-ch/cloudscale-go-sdk/v8"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/s3"
+)
+
+// refuse makes an error that wraps the sentinel and nothing else.
+func refuse(sentinel error, format string, args ...any) error {
+	return fmt.Errorf("%w: %s", sentinel, fmt.Sprintf(format, args...))
+}
+
+// statusError is an error answer of the control plane.
+type statusError struct {
+	op     string
+	status int
+	detail string
+	// vague: a 404 does not say that an objects user is missing, because the
+	// call names none or the answer is not the API's own.
+	vague bool
+}
+
+// Error implements error.
+func (e *statusError) Error() string {
+	text := fmt.Sprintf("%s: %s: the API answered %d %s", e.Unwrap(), e.op, e.status, http.StatusText(e.status))
+	if e.detail != "" {
+		text += " (" + e.detail + ")"
+	}
+	switch e.status {
+	case http.StatusUnauthorized:
+		text += "; check the API token"
+	case http.StatusForbidden:
+		text += "; " + readWriteRemedy
+	case http.StatusNotFound:
+		if e.vague {
+			text += "; check the API URL"
+		}
+	}
+	return text
+}
+
+// Unwrap returns the sentinel.
+func (e *statusError) Unwrap() error {
+	switch e.status {
+	case http.StatusUnauthorized:
+		return provider.ErrUnauthenticated
+	case http.StatusForbidden:
+		return provider.ErrPermissionDenied
+	case http.StatusNotFound:
+		if e.vague {
+			return provider.ErrUnavailable
+		}
+		return provider.ErrNotFound
+	case http.StatusConflict:
+		return provider.ErrConflict
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return provider.ErrUnavailable
+	}
+	if e.status >= 400 && e.status < 500 {
+		return provider.ErrInvalidArgument
+	}
+	return provider.ErrUnavailable
+}
+
+// statusOf returns the status of a control plane error, 0 if it has none.
+func statusOf(err error) int {
+	var e *statusError
+	if errors.As(err, &e) {
+		return e.status
+	}
+	return 0
+}
+
+// apiError is the one place where errors of the control plane get their
+// sentinel. Causes are kept as text: time-outs of net/http claim to be the
+// context's.
+func apiError(ctx context.Context, op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return fmt.Errorf("%s: %w", op, ctxErr)
+	}
+	var token *errToken
+	if errors.As(err, &token) {
+		return refuse(provider.ErrUnauthenticated, "%s: %s", op, token)
+	}
+	var answer *sdk.ErrorResponse
+	if errors.As(err, &answer) {
+		return &statusError{
+			op: op, status: answer.StatusCode, detail: answer.Message["detail"], vague: answer.Message[alienField] != "",
+		}
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		return refuse(provider.ErrUnavailable, "%s: no answer of the API: %s", op, clip(u.Err.Error()))
+	}
+	return refuse(provider.ErrUnavailable, "%s: the API's answer cannot be read: %s", op, clip(err.Error()))
+}
+
+// listError is apiError for calls that name no single thing: their 404 is about
+// the API itself.
+func listError(ctx context.Context, op string, err error) error {
+	err = apiError(ctx, op, err)
+	var answer *statusError
+	if errors.As(err, &answer) {
+		answer.vague = true
+	}
+	return err
+}
+
+// s3Error is the one place where errors of the data plane get their sentinel.
+func s3Error(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return fmt.Errorf("S3: %w", ctxErr)
+	}
+	sentinel, remedy := s3Sentinel(err)
+	if remedy != "" {
+		remedy = "; " + remedy
+	}
+	return refuse(sentinel, "%s%s", err, remedy)
+}
+
+func s3Sentinel(err error) (sentinel error, remedy string) {
+	switch s3.Code(err) {
+	case codeUnknownKey:
+		return provider.ErrUnavailable, "the endpoint does not know the owner's key yet"
+	case "SignatureDoesNotMatch":
+		return provider.ErrUnauthenticated, "the owner's secret key is not the one the endpoint knows"
+	case "RequestTimeTooSkewed":
+		return provider.ErrPrecondition, "set the clock of this host"
+	case "BucketNotEmpty":
+		return provider.ErrNotEmpty, ""
+	case "TooManyBuckets", "QuotaExceeded":
+		return provider.ErrQuotaExceeded, "ask cloudscale.ch for a higher limit, or delete buckets"
+	case "BucketAlreadyExists", "BucketAlreadyOwnedByYou":
+		return provider.ErrAlreadyExists, ""
+	case "NotImplemented", "MethodNotAllowed":
+		return provider.ErrUnsupported, ""
+	}
+	switch status := s3.StatusCode(err); {
+	case status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect:
+		return provider.ErrInvalidArgument, "the bucket lives in another region"
+	case status == http.StatusUnauthorized:
+		return provider.ErrUnauthenticated, ""
+	case status == http.StatusForbidden:
+		return provider.ErrPermissionDenied, ""
+	case status == http.StatusNotFound && s3.Code(err) != "":
+		return provider.ErrNotFound, ""
+	case status == http.StatusConflict || status == http.StatusPreconditionFailed:
+		return provider.ErrConflict, ""
+	case status == http.StatusTooManyRequests || status == http.StatusRequestTimeout:
+		return provider.ErrUnavailable, ""
+	case status == http.StatusNotFound:
+		return provider.ErrUnavailable, "the answer is not S3's own; check the endpoint"
+	case status >= 400 && status < 500:
+		return provider.ErrInvalidArgument, ""
+	}
+	return provider.ErrUnavailable, ""
+}

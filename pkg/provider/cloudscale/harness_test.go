@@ -1,0 +1,222 @@
+package cloudscale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zuber-storage/zuber/pkg/emulator"
+	"github.com/zuber-storage/zuber/pkg/emulator/objectstore"
+	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/s3"
+)
+
+const testDriver = "cosi.test.example"
+
+// cloud is an emulated cloudscale.ch with a provider over it.
+type cloud struct {
+	*emulator.Emulator
+	*Provider
+	t  *testing.T
+	cs *emulator.Cloudscale
+	// errs are all errors that went through keep.
+	mu   sync.Mutex
+	errs []error
+}
+
+// newCloud starts an emulator and a provider with short waits. Every error that
+// a test passes through keep is searched for secrets at the end.
+func newCloud(t *testing.T, options emulator.Options, change ...func(*Config)) *cloud {
+	t.Helper()
+	em, err := emulator.Start(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := em.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &cloud{Emulator: em, t: t, cs: em.Cloudscale()}
+	c.Provider = c.provider(change...)
+	t.Cleanup(c.noSecrets)
+	return c
+}
+
+// provider makes another provider over the same cloud, as a new process would.
+func (c *cloud) provider(change ...func(*Config)) *Provider {
+	c.t.Helper()
+	config := Config{
+		DriverName: testDriver,
+		Token:      fixedToken(c.cs.Token),
+		APIURL:     c.cs.APIURL,
+		Endpoints:  c.cs.Endpoints,
+		KeyWait:    10 * time.Second,
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	p, err := New(config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	p.waits = backoff{first: 2 * time.Millisecond, most: 20 * time.Millisecond}
+	return p
+}
+
+func fixedToken(token string) func() (provider.Secret, error) {
+	return func() (provider.Secret, error) { return provider.NewSecret(token), nil }
+}
+
+func withToken(token string) func(*Config) {
+	return func(c *Config) { c.Token = fixedToken(token) }
+}
+
+// keep remembers an error for the search for secrets, and returns it.
+func (c *cloud) keep(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.errs = append(c.errs, err)
+	}
+	return err
+}
+
+// noSecrets fails the test if an error holds a token or a secret key, or wraps
+// other than one sentinel.
+func (c *cloud) noSecrets() {
+	secrets := []string{c.cs.Token, c.cs.ReadOnlyToken, c.cs.ForeignToken}
+	for _, p := range []*Provider{c.provider(), c.provider(withToken(c.cs.ForeignToken))} {
+		list, err := p.api.ObjectsUsers.List(context.Background())
+		if err != nil {
+			continue
+		}
+		for _, u := range list {
+			secrets = append(secrets, u.Keys[0]["secret_key"])
+		}
+	}
+	for _, err := range c.errs {
+		text := fmt.Sprintf("%v %+v %#v", err, err, err)
+		for _, secret := range secrets {
+			if secret != "" && strings.Contains(text, secret) {
+				c.t.Errorf("an error shows a secret")
+			}
+		}
+		if n := sentinels(err); n != 1 {
+			c.t.Errorf("error wraps %d sentinels or context errors, want 1: %v", n, err)
+		}
+	}
+}
+
+// sentinels counts what an error wraps of the sentinels and the context's errors.
+func sentinels(err error) int {
+	n := 0
+	for _, s := range append(provider.Sentinels(), context.Canceled, context.DeadlineExceeded) {
+		if errors.Is(err, s) {
+			n++
+		}
+	}
+	return n
+}
+
+// want fails the test unless err wraps the sentinel and holds every text.
+func (c *cloud) want(err, sentinel error, texts ...string) {
+	c.t.Helper()
+	c.keep(err)
+	if !errors.Is(err, sentinel) {
+		c.t.Fatalf("got error %v, want %v", err, sentinel)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			c.t.Errorf("error %q does not say %q", err, text)
+		}
+	}
+}
+
+// must fails the test on an error.
+func (c *cloud) must(err error) {
+	c.t.Helper()
+	if c.keep(err) != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// make creates a bucket and returns it with a client of its owner.
+func (c *cloud) make(spec provider.BucketSpec) (provider.Bucket, *s3.Client) {
+	c.t.Helper()
+	b, err := c.CreateBucket(c.t.Context(), spec)
+	c.must(err)
+	return b, c.clientOf(c.Provider, b)
+}
+
+// clientOf returns an S3 client with the key of the bucket's owner.
+func (c *cloud) clientOf(p *Provider, b provider.Bucket) *s3.Client {
+	c.t.Helper()
+	u, err := p.getUser(c.t.Context(), b.OwnerID)
+	c.must(err)
+	key, err := u.key()
+	c.must(err)
+	client, err := p.client(b.Endpoint, key)
+	c.must(err)
+	return client
+}
+
+// foreign creates a bucket in another project, by another driver.
+func (c *cloud) foreign(name, region string) (provider.Bucket, *s3.Client) {
+	c.t.Helper()
+	p := c.provider(withToken(c.cs.ForeignToken), func(c *Config) { c.DriverName = "other.example" })
+	b, err := p.CreateBucket(c.t.Context(), provider.BucketSpec{Name: name, Region: region})
+	c.must(err)
+	return b, c.clientOf(p, b)
+}
+
+// count returns how many calls had the operation.
+func (c *cloud) count(operation string) int {
+	n := 0
+	for _, call := range c.Calls() {
+		if call.Operation == operation {
+			n++
+		}
+	}
+	return n
+}
+
+// wantLeft fails the test unless exactly the named buckets exist, each with
+// exactly one owner of ours, and no other user of ours.
+func (c *cloud) wantLeft(names ...string) {
+	c.t.Helper()
+	var buckets, owners []string
+	ids := map[string]string{}
+	for _, u := range c.cs.Users() {
+		if u.Tags[tagManagedBy] == testDriver {
+			owners = append(owners, u.Tags[tagBucket])
+			ids[u.ID] = u.Tags[tagBucket]
+		}
+	}
+	for _, b := range c.cs.Buckets() {
+		if ids[b.OwnerUID] == b.Name {
+			buckets = append(buckets, b.Name)
+		}
+	}
+	slices.Sort(buckets)
+	slices.Sort(owners)
+	slices.Sort(names)
+	if !slices.Equal(buckets, names) || !slices.Equal(owners, names) {
+		c.t.Errorf("left are the buckets %q and the owners of %q, want %q for both", buckets, owners, names)
+	}
+}
+
+// bucketInfo returns what the store holds under the name.
+func (c *cloud) bucketInfo(name string) (objectstore.BucketInfo, bool) {
+	for _, b := range c.cs.Buckets() {
+		if b.Name == name {
+			return b, true
+		}
+	}
+	return objectstore.BucketInfo{}, false
+}

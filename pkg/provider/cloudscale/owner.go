@@ -1,0 +1,159 @@
+package cloudscale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+// owner is the objects user that carries a bucket's mark.
+type owner struct {
+	user
+	record
+}
+
+// isOwner reports whether the user carries our mark as the owner of the bucket.
+func (p *Provider) isOwner(u user, bucket string) bool {
+	return u.tags[tagManagedBy] == p.config.DriverName && u.tags[tagRole] == roleOwner && u.tags[tagBucket] == bucket
+}
+
+// owners returns every objects user that carries our mark as the bucket's owner,
+// ordered by ID.
+func (p *Provider) owners(ctx context.Context, bucket string) ([]owner, error) {
+	users, err := p.listUsers(ctx, tagBucket, bucket)
+	if err != nil {
+		return nil, err
+	}
+	var found []owner
+	for _, u := range users {
+		if !p.isOwner(u, bucket) {
+			continue
+		}
+		r, err := recorded(u.tags)
+		if err != nil {
+			return nil, fmt.Errorf("objects user %s: %w", u.id, err)
+		}
+		found = append(found, owner{u, r})
+	}
+	slices.SortFunc(found, func(a, b owner) int { return strings.Compare(a.id, b.id) })
+	return found, nil
+}
+
+// theOwner returns the bucket's owner; ErrNotFound if there is none, ErrConflict
+// with the IDs if there are several.
+func (p *Provider) theOwner(ctx context.Context, bucket string) (owner, error) {
+	found, err := p.owners(ctx, bucket)
+	switch {
+	case err != nil:
+		return owner{}, err
+	case len(found) == 0:
+		return owner{}, refuse(provider.ErrNotFound, "no objects user carries the mark of driver %s for it", p.config.DriverName)
+	case len(found) > 1:
+		return owner{}, ambiguous(found)
+	}
+	return found[0], nil
+}
+
+func ambiguous(found []owner) error {
+	ids := make([]string, len(found))
+	for i, o := range found {
+		ids[i] = o.id
+	}
+	return refuse(provider.ErrConflict,
+		"several objects users carry its mark: %s; if this lasts, find out which one owns it and delete the others", strings.Join(ids, ", "))
+}
+
+// resolve returns the owner of the bucket that the reference names: by its ID if
+// it has one, else by the mark. Errors: ErrNotFound; ErrPermissionDenied if the
+// named user lacks the mark; ErrConflict; ErrInvalidArgument if the reference
+// names another region than the record.
+func (p *Provider) resolve(ctx context.Context, ref provider.BucketRef) (owner, error) {
+	var o owner
+	if ref.OwnerID == "" {
+		var err error
+		if o, err = p.theOwner(ctx, ref.Name); err != nil {
+			return owner{}, err
+		}
+	} else {
+		u, err := p.getUser(ctx, ref.OwnerID)
+		if err != nil {
+			return owner{}, err
+		}
+		if !p.isOwner(u, ref.Name) {
+			return owner{}, refuse(provider.ErrPermissionDenied,
+				"objects user %s does not carry the mark of driver %s as its owner; it is left alone", u.id, p.config.DriverName)
+		}
+		r, err := recorded(u.tags)
+		if err != nil {
+			return owner{}, fmt.Errorf("objects user %s: %w", u.id, err)
+		}
+		o = owner{u, r}
+	}
+	if o.region == "" {
+		// The tag can only have been removed by hand.
+		o.region = ref.Region
+	}
+	if o.region != ref.Region {
+		return owner{}, refuse(provider.ErrInvalidArgument, "its record says region %q", o.region)
+	}
+	return o, nil
+}
+
+// bucket returns what the provider tells of the owner's bucket.
+func (p *Provider) bucket(o owner) provider.Bucket {
+	return provider.Bucket{
+		BucketRef: provider.BucketRef{Name: o.record.bucket, Region: o.region, OwnerID: o.id},
+		Endpoint:  p.endpointOf(o.record),
+		// Any region is accepted in a signature. With this one no client sends a
+		// LocationConstraint, which the endpoint of a region may refuse.
+		SigningRegion:  signingRegion,
+		VirtualHosted:  o.virtualHosted,
+		DeletionPolicy: o.policy,
+	}
+}
+
+// endpointOf returns the S3 endpoint of a recorded bucket.
+func (p *Provider) endpointOf(r record) string {
+	if r.endpoint != "" {
+		return r.endpoint
+	}
+	return p.defaultEndpoint(r.region)
+}
+
+// removeMade deletes an owner that has no bucket, also when the call's context
+// has ended. It returns cause, joined with what keeps the owner alive.
+func (p *Provider) removeMade(ctx context.Context, id string, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	var err error
+	for try := range 3 {
+		if try > 0 && pause(ctx, p.waits.after(try)) != nil {
+			break
+		}
+		if err = p.deleteUser(ctx, id); err == nil || !errors.Is(err, provider.ErrUnavailable) {
+			break
+		}
+	}
+	if err == nil {
+		return cause
+	}
+	// Text only: the cause decides what the caller does.
+	return fmt.Errorf("%w; the objects user %s made for it could not be removed again: %s", cause, id, err)
+}
+
+// pause waits, or returns ctx.Err() when the context ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,133 @@
+package cloudscale
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+// The tags of objects users. Values stay within [a-z0-9.-] and 63 characters:
+// the cloud's own rules are not documented.
+const (
+	tagManagedBy  = "zuber_managed_by"
+	tagBucket     = "zuber_bucket"
+	tagRole       = "zuber_role"
+	tagRegion     = "zuber_region"
+	tagEndpoint   = "zuber_endpoint"        // only when not the region's own
+	tagAddressing = "zuber_addressing"      // only when virtual
+	tagPolicy     = "zuber_deletion_policy" // only when DeleteAll
+
+	roleOwner         = "owner"
+	addressingVirtual = "virtual"
+	tagValueLimit     = 63
+)
+
+// record is what the owner's tags say of its bucket.
+type record struct {
+	bucket        string
+	region        string
+	endpoint      string // "" means the region's own
+	virtualHosted bool
+	policy        provider.DeletionPolicy
+}
+
+// recordOf validates what CreateBucket is asked for.
+func (p *Provider) recordOf(spec provider.BucketSpec) (record, error) {
+	r := record{bucket: spec.Name, region: spec.Region, virtualHosted: spec.VirtualHosted, policy: spec.DeletionPolicy}
+	switch r.policy {
+	case "":
+		r.policy = provider.DeleteIfEmpty
+	case provider.DeleteIfEmpty, provider.DeleteAll:
+	default:
+		return record{}, refuse(provider.ErrInvalidArgument, "deletion policy %q is not one of %s, %s",
+			spec.DeletionPolicy, provider.DeleteIfEmpty, provider.DeleteAll)
+	}
+	used, err := parseEndpoint(p.defaultEndpoint(spec.Region))
+	if err != nil {
+		return record{}, err
+	}
+	if spec.Endpoint != "" {
+		asked, err := parseEndpoint(spec.Endpoint)
+		if err != nil {
+			return record{}, err
+		}
+		if asked != used {
+			if _, err := asked.tag(); err != nil {
+				return record{}, err
+			}
+			r.endpoint, used = asked.String(), asked
+		}
+	}
+	if spec.VirtualHosted && used.scheme == "https" && strings.Contains(spec.Name, ".") {
+		return record{}, refuse(provider.ErrInvalidArgument,
+			"bucket name %q holds a dot, which the endpoint's wildcard certificate does not cover; use path-style addressing", spec.Name)
+	}
+	return r, nil
+}
+
+// tags returns the record as the tags of an owner.
+func (r record) tags(driver string) (map[string]string, error) {
+	tags := map[string]string{tagManagedBy: driver, tagBucket: r.bucket, tagRole: roleOwner, tagRegion: r.region}
+	if r.endpoint != "" {
+		e, err := parseEndpoint(r.endpoint)
+		if err != nil {
+			return nil, err
+		}
+		if tags[tagEndpoint], err = e.tag(); err != nil {
+			return nil, err
+		}
+	}
+	if r.virtualHosted {
+		tags[tagAddressing] = addressingVirtual
+	}
+	if r.policy == provider.DeleteAll {
+		tags[tagPolicy] = string(provider.DeleteAll)
+	}
+	return tags, nil
+}
+
+// recorded reads the record back.
+func recorded(tags map[string]string) (record, error) {
+	r := record{
+		bucket:        tags[tagBucket],
+		region:        tags[tagRegion],
+		virtualHosted: tags[tagAddressing] == addressingVirtual,
+		policy:        provider.DeleteIfEmpty,
+	}
+	if tags[tagPolicy] == string(provider.DeleteAll) {
+		r.policy = provider.DeleteAll
+	}
+	if value, ok := tags[tagEndpoint]; ok {
+		e, err := parseEndpointTag(value)
+		if err != nil {
+			return record{}, err
+		}
+		r.endpoint = e.String()
+	}
+	return r, nil
+}
+
+// differs says how asked differs from what is recorded; nil if it does not.
+func (r record) differs(asked record) error {
+	for _, f := range []struct{ parameter, recorded, asked string }{
+		{"region", r.region, asked.region},
+		{"endpointURL", r.endpoint, asked.endpoint},
+		{"s3PathStyle", fmt.Sprint(!r.virtualHosted), fmt.Sprint(!asked.virtualHosted)},
+		{"bucketDeletionPolicy", string(r.policy), string(asked.policy)},
+	} {
+		if f.recorded != f.asked {
+			return refuse(provider.ErrAlreadyExists,
+				"it was made with %s %s and is now asked for with %s; ask for the former or use another name",
+				f.parameter, orDefault(f.recorded), orDefault(f.asked))
+		}
+	}
+	return nil
+}
+
+func orDefault(s string) string {
+	if s == "" {
+		return "(default)"
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,151 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+func grantWorks(ctx context.Context, s *session) error {
+	b, err := s.create(ctx, s.name())
+	if err != nil {
+		return err
+	}
+	const account = "ba-00000000-0000-4000-8000-000000000001"
+	a, err := s.grantAccount(ctx, b, account)
+	if err != nil {
+		return err
+	}
+	again, err := s.grantAccount(ctx, b, account)
+	if err != nil {
+		return err
+	}
+	if again.IdentityID != a.IdentityID || again.Credentials != a.Credentials {
+		return errors.New("a repeated GrantAccess returned another identity or key")
+	}
+	const key = "a folder/ä key"
+	data := []byte("content")
+	if err := a.client.PutObject(ctx, b.Name, key, data); err != nil {
+		return fmt.Errorf("put with the granted key: %w", err)
+	}
+	got, err := a.client.GetObject(ctx, b.Name, key)
+	if err != nil || !bytes.Equal(got, data) {
+		return fmt.Errorf("get with the granted key: %q, %w", got, err)
+	}
+	keys, err := a.client.ListObjects(ctx, b.Name, "")
+	if err != nil || !slices.Equal(keys, []string{key}) {
+		return fmt.Errorf("list with the granted key: %q, %w", keys, err)
+	}
+	if err := a.client.DeleteObject(ctx, b.Name, key); err != nil {
+		return fmt.Errorf("delete with the granted key: %w", err)
+	}
+	keys, err = a.client.ListObjects(ctx, b.Name, "")
+	if err != nil || len(keys) != 0 {
+		return fmt.Errorf("list after delete: %q, %w", keys, err)
+	}
+	return nil
+}
+
+func grantMissing(ctx context.Context, s *session) error {
+	name := s.name()
+	_, err := s.GrantAccess(ctx, provider.AccessSpec{
+		Account: "ba-missing",
+		Buckets: []provider.BucketAccess{{BucketRef: provider.BucketRef{Name: name, Region: s.o.Region}}},
+	})
+	if err := want("GrantAccess to a missing bucket", err, provider.ErrNotFound); err != nil {
+		return err
+	}
+	return s.remains(ctx, name)
+}
+
+func keysAreIsolated(ctx context.Context, s *session) error {
+	own, a, err := s.bucket(ctx)
+	if err != nil {
+		return err
+	}
+	_, other, err := s.bucket(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.client.PutObject(ctx, own.Name, "kept", []byte("data")); err != nil {
+		return err
+	}
+	attempts := map[string]error{
+		"put":           other.client.PutObject(ctx, own.Name, "x", []byte("x")),
+		"delete":        other.client.DeleteObject(ctx, own.Name, "kept"),
+		"delete bucket": other.client.DeleteBucket(ctx, own.Name),
+	}
+	_, attempts["get"] = other.client.GetObject(ctx, own.Name, "kept")
+	_, attempts["list"] = other.client.ListObjects(ctx, own.Name, "")
+	for what, err := range attempts {
+		if err == nil {
+			return fmt.Errorf("the key of another bucket may %s", what)
+		}
+	}
+	if data, err := a.client.GetObject(ctx, own.Name, "kept"); err != nil || string(data) != "data" {
+		return fmt.Errorf("the attempts of another bucket's key changed the object: %q, %w", data, err)
+	}
+	return nil
+}
+
+func revokeIdempotent(ctx context.Context, s *session) error {
+	b, a, err := s.bucket(ctx)
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		if err := s.RevokeAccess(ctx, a.ref); err != nil {
+			return fmt.Errorf("RevokeAccess: %w", err)
+		}
+	}
+	if err := s.DeleteBucket(ctx, b.BucketRef, provider.DeleteOptions{}); err != nil {
+		return fmt.Errorf("DeleteBucket: %w", err)
+	}
+	if err := s.RevokeAccess(ctx, a.ref); err != nil {
+		return fmt.Errorf("RevokeAccess after the bucket is gone: %w", err)
+	}
+	return nil
+}
+
+// cancelledReturns calls every method with a context that has ended.
+func cancelledReturns(ctx context.Context, s *session) error {
+	b, err := s.create(ctx, s.name())
+	if err != nil {
+		return err
+	}
+	dead, cancel := context.WithCancel(ctx)
+	cancel()
+	ref := provider.AccountRef{Account: "ba-cancelled", Buckets: []provider.BucketRef{b.BucketRef}}
+	calls := map[string]func() error{
+		"CreateBucket": func() error { _, err := s.CreateBucket(dead, s.spec(b.Name)); return err },
+		"GetBucket":    func() error { _, err := s.GetBucket(dead, b.BucketRef); return err },
+		"DeleteBucket": func() error { return s.DeleteBucket(dead, b.BucketRef, provider.DeleteOptions{}) },
+		"GrantAccess": func() error {
+			_, err := s.GrantAccess(dead, provider.AccessSpec{Account: ref.Account, Buckets: []provider.BucketAccess{{BucketRef: b.BucketRef}}})
+			return err
+		},
+		"RevokeAccess": func() error { return s.RevokeAccess(dead, ref) },
+		"Regions":      func() error { _, err := s.Regions(dead); return err },
+		"Inventory": func() error {
+			for _, err := range s.Inventory(dead) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	for name, call := range calls {
+		if err := want(name+" under a cancelled context", call(), context.Canceled); err != nil {
+			return err
+		}
+	}
+	if _, err := s.GetBucket(ctx, b.BucketRef); err != nil {
+		return fmt.Errorf("the bucket did not survive cancelled calls: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+// Package conformance is the provider contract as code: one list of checks
+// that runs over every adapter in the tests, over any real endpoint, and needs
+// no testing package.
+package conformance
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/s3"
+)
+
+// Check is one rule of the contract. Run returns nil when the provider keeps
+// it, and an error that says what was expected and what was seen. It removes
+// what it made, also when it fails. Checks are independent of one another and
+// may run concurrently over one provider.
+type Check struct {
+	Name string
+	Run  func(ctx context.Context, p provider.Provider) error
+}
+
+// Options says where the checks run.
+type Options struct {
+	Region        string // required; must be one of the provider's
+	Endpoint      string // overrides the region's S3 endpoint
+	VirtualHosted bool
+	Transport     http.RoundTripper // for the S3 calls of the checks; nil means the default
+	NamePrefix    string            // of the buckets made; default "zuber-check"
+}
+
+// Checks returns the list for one region.
+func Checks(o Options) []Check {
+	if o.NamePrefix == "" {
+		o.NamePrefix = "zuber-check"
+	}
+	all := []struct {
+		name string
+		run  func(context.Context, *session) error
+	}{
+		{"create is idempotent", createIdempotent},
+		{"create adopts what carries our mark", createAdopts},
+		{"create refuses a bucket that is not ours and leaves it untouched", createRefusesForeign},
+		{"create with other parameters is refused", createOtherParameters},
+		{"the regions are listed and hold this one", regionsHoldThisOne},
+		{"create refuses malformed names and unknown regions", createRefusesMalformed},
+		{"concurrent creates of one name end in one bucket", createConcurrently},
+		{"get of a missing bucket is not found", getMissing},
+		{"grant returns a key that works, and the same key again", grantWorks},
+		{"grant of a missing bucket is not found", grantMissing},
+		{"a key is refused on another bucket", keysAreIsolated},
+		{"revoke is idempotent", revokeIdempotent},
+		{"delete of a non-empty bucket is refused and loses nothing", deleteNonEmpty},
+		{"delete counts old versions and delete markers as content", deleteVersions},
+		{"delete drops unfinished uploads of an empty bucket", deleteUploads},
+		{"purge empties versions, delete markers and unfinished uploads", deletePurges},
+		{"delete is idempotent", deleteIdempotent},
+		{"nothing that carries our mark remains after delete", nothingRemains},
+		{"every method ends with its context", cancelledReturns},
+	}
+	checks := make([]Check, 0, len(all))
+	for _, c := range all {
+		checks = append(checks, Check{Name: c.name, Run: func(ctx context.Context, p provider.Provider) (err error) {
+			s := &session{Provider: p, o: o}
+			defer func() { err = errors.Join(err, s.cleanup(ctx)) }()
+			return c.run(ctx, s)
+		}})
+	}
+	return checks
+}
+
+// cleanupTimeout bounds the removal of what a check made; it covers the
+// back-off of a few deletes against a faulty cloud.
+const cleanupTimeout = 2 * time.Minute
+
+// session is one run of one check: the provider, and what to remove at the end.
+type session struct {
+	provider.Provider
+	o     Options
+	after []func(context.Context) error
+}
+
+// later registers a clean-up; the last one registered runs first.
+func (s *session) later(f func(context.Context) error) { s.after = append(s.after, f) }
+
+func (s *session) cleanup(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	var errs []error
+	for i := len(s.after) - 1; i >= 0; i-- {
+		if err := s.after[i](ctx); err != nil {
+			errs = append(errs, fmt.Errorf("clean-up: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// name returns a fresh bucket name.
+func (s *session) name() string {
+	return s.o.NamePrefix + "-" + strings.ToLower(rand.Text()[:12])
+}
+
+func (s *session) spec(name string) provider.BucketSpec {
+	return provider.BucketSpec{Name: name, Region: s.o.Region, Endpoint: s.o.Endpoint, VirtualHosted: s.o.VirtualHosted}
+}
+
+// persist repeats f as a sidecar would while its error asks for a retry.
+func persist(ctx context.Context, f func() error) error {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		err := f()
+		if !errors.Is(err, provider.ErrConflict) && !errors.Is(err, provider.ErrUnavailable) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("gave up: %w", err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// create makes a bucket and registers its removal.
+func (s *session) create(ctx context.Context, name string) (provider.Bucket, error) {
+	s.later(func(ctx context.Context) error {
+		return persist(ctx, func() error {
+			return s.DeleteBucket(ctx, provider.BucketRef{Name: name, Region: s.o.Region}, provider.DeleteOptions{Purge: true})
+		})
+	})
+	var b provider.Bucket
+	err := persist(ctx, func() (err error) {
+		b, err = s.CreateBucket(ctx, s.spec(name))
+		return err
+	})
+	if err != nil {
+		return b, fmt.Errorf("CreateBucket %q: %w", name, err)
+	}
+	return b, nil
+}
+
+// access is a granted key together with a client that uses it.
+type access struct {
+	provider.Access
+	client *s3.Client
+	ref    provider.AccountRef
+}
+
+// grant gives a fresh account ReadWrite access to the bucket.
+func (s *session) grant(ctx context.Context, b provider.Bucket) (access, error) {
+	return s.grantAccount(ctx, b, "ba-"+strings.ToLower(rand.Text()))
+}
+
+func (s *session) grantAccount(ctx context.Context, b provider.Bucket, account string) (access, error) {
+	var g provider.Access
+	err := persist(ctx, func() (err error) {
+		g, err = s.GrantAccess(ctx, provider.AccessSpec{
+			Account: account,
+			Buckets: []provider.BucketAccess{{BucketRef: b.BucketRef, Mode: provider.ReadWrite}},
+		})
+		return err
+	})
+	if err != nil {
+		return access{}, fmt.Errorf("GrantAccess to %q: %w", b.Name, err)
+	}
+	if len(g.Buckets) != 1 || g.Buckets[0].Name != b.Name {
+		return access{}, fmt.Errorf("GrantAccess to %q: the answer does not hold exactly that bucket", b.Name)
+	}
+	client, err := s3.New(s3.Config{
+		Endpoint: g.Buckets[0].Endpoint, AccessKeyID: g.Credentials.AccessKeyID,
+		SecretAccessKey: g.Credentials.SecretAccessKey.Reveal(), SigningRegion: g.Buckets[0].SigningRegion,
+		VirtualHosted: s.o.VirtualHosted, Transport: s.o.Transport,
+	})
+	if err != nil {
+		return access{}, fmt.Errorf("S3 client for %q: %w", b.Name, err)
+	}
+	return access{
+		Access: g, client: client,
+		ref: provider.AccountRef{Account: account, IdentityID: g.IdentityID, Buckets: []provider.BucketRef{b.BucketRef}},
+	}, nil
+}
+
+// bucket makes a bucket under a fresh name and an access to it.
+func (s *session) bucket(ctx context.Context) (provider.Bucket, access, error) {
+	b, err := s.create(ctx, s.name())
+	if err != nil {
+		return b, access{}, err
+	}
+	a, err := s.grant(ctx, b)
+	return b, a, err
+}
+
+// want says that err should have been target.
+func want(what string, err, target error) error {
+	if errors.Is(err, target) {
+		return nil
+	}
+	return fmt.Errorf("%s: got %v, want %w", what, err, target)
+}

@@ -1,0 +1,75 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// objectLimit bounds what GetObject reads into memory.
+const objectLimit = 64 << 20
+
+// PutObject stores data under the key in one request.
+func (c *Client) PutObject(ctx context.Context, bucket, key string, data []byte) error {
+	_, err := c.minio.Client.PutObject(ctx, bucket, key, bytes.NewReader(data), int64(len(data)),
+		minio.PutObjectOptions{DisableMultipart: true})
+	return wrong(ctx, "PutObject", bucket, err)
+}
+
+// PutMultipart stores the reader's size bytes under the key in parts of partSize
+// bytes, at least 5 MiB. On an error the parts stored so far are aborted.
+func (c *Client) PutMultipart(ctx context.Context, bucket, key string, data io.Reader, size int64, partSize uint64) error {
+	_, err := c.minio.Client.PutObject(ctx, bucket, key, data, size,
+		minio.PutObjectOptions{PartSize: partSize, NumThreads: 1})
+	return wrong(ctx, "PutObject (multipart)", bucket, err)
+}
+
+// GetObject reads an object of at most 64 MiB; a missing one is code NoSuchKey.
+func (c *Client) GetObject(ctx context.Context, bucket, key string) ([]byte, error) {
+	const op = "GetObject"
+	body, info, _, err := c.minio.GetObject(ctx, bucket, key, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, wrong(ctx, op, bucket, err)
+	}
+	defer func() { _ = body.Close() }()
+	if info.Size > objectLimit {
+		return nil, &Error{Op: op, Bucket: bucket, Cause: "the object is larger than 64 MiB"}
+	}
+	data, err := io.ReadAll(io.LimitReader(body, objectLimit))
+	if err != nil {
+		return nil, wrong(ctx, op, bucket, err)
+	}
+	return data, nil
+}
+
+// DeleteObject deletes an object; on a versioned bucket it leaves a delete
+// marker. A missing key is success.
+func (c *Client) DeleteObject(ctx context.Context, bucket, key string) error {
+	err := c.minio.RemoveObject(ctx, bucket, key, minio.RemoveObjectOptions{})
+	return wrong(ctx, "DeleteObject", bucket, err)
+}
+
+// ListObjects returns the keys that begin with the prefix, in lexical order.
+func (c *Client) ListObjects(ctx context.Context, bucket, prefix string) ([]string, error) {
+	const op = "ListObjectsV2"
+	var keys []string
+	for o := range c.minio.ListObjectsIter(ctx, bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
+		if o.Err != nil {
+			return nil, wrong(ctx, op, bucket, o.Err)
+		}
+		keys = append(keys, o.Key)
+	}
+	// The iterator ends without an error when the context does.
+	if err := ctx.Err(); err != nil {
+		return nil, wrong(ctx, op, bucket, err)
+	}
+	return keys, nil
+}
+
+// StartUpload begins a multipart upload and returns its ID.
+func (c *Client) StartUpload(ctx context.Context, bucket, key string) (string, error) {
+	id, err := c.minio.NewMultipartUpload(ctx, bucket, key, minio.PutObjectOptions{})
+	return id, wrong(ctx, "CreateMultipartUpload", bucket, err)
+}

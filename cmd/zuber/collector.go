@@ -66,6 +66,12 @@ func (v *lenientValue) Set(value string) error {
 	return nil
 }
 
+// IsBoolFlag lets the parser treat a wrapped bool as the bool it is.
+func (v *lenientValue) IsBoolFlag() bool {
+	b, ok := v.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
+}
+
 func (c *collector) addf(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Errorf(format, args...))
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -43,28 +47,34 @@ func emulate(ctx context.Context, a *app, s emulateSettings) (err error) {
 	if err := cloud.Describe(a.stdout); err != nil {
 		return err
 	}
-	cs := cloud.Cloudscale()
-	_, err = fmt.Fprintf(a.stdout, `
-zuber, in another shell:
-
-  printf %%s '%s' > emulator.token
-  cat > emulator.yaml <<'END'
-  backends:
-    - name: emulated
-      provider: cloudscale
-      tokenFile: emulator.token
-      apiURL: %s
-      endpoints:
-        rma: %s
-        lpg: %s
-  END
-  zuber selftest --config emulator.yaml
-
-Interrupt (Ctrl-C) ends it.
-`, cs.Token, cs.APIURL, cs.Endpoints["rma"], cs.Endpoints["lpg"])
-	if err != nil {
+	if _, err := io.WriteString(a.stdout, zuberLines(cloud.Cloudscale())); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// zuberLines shows how another zuber uses the emulator. The token opens nothing
+// else.
+func zuberLines(cloud *emulator.Cloudscale) string {
+	var endpoints strings.Builder
+	for _, region := range slices.Sorted(maps.Keys(cloud.Endpoints)) {
+		fmt.Fprintf(&endpoints, "      %s: %s\n", region, cloud.Endpoints[region])
+	}
+	return fmt.Sprintf(`
+zuber, in another shell:
+
+  printf '%%s' '%s' > emulator.token
+  cat > emulator.yaml <<'END'
+backends:
+  - name: emulated
+    provider: cloudscale
+    tokenFile: emulator.token
+    apiURL: %s
+    endpoints:
+%sEND
+  zuber selftest --config emulator.yaml
+
+Interrupt (Ctrl-C) ends it.
+`, cloud.Token, cloud.APIURL, endpoints.String())
 }

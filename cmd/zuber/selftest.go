@@ -63,6 +63,9 @@ func selftest(ctx context.Context, a *app, s selftestSettings, specs []backendSp
 	backends, err := openAll(specs, wiring{
 		DriverName: s.DriverName,
 		OnKeyWait: func(region string, waited time.Duration) {
+			if waited < time.Second {
+				return // not worth a line
+			}
 			_, _ = fmt.Fprintf(a.stderr, "      … waiting until %s knows the new key (%s)\n", region, seconds(waited))
 		},
 	})

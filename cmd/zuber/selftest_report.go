@@ -95,7 +95,7 @@ func (t *textReporter) step(r result) {
 	if !s.OK {
 		verdict = "FAILED"
 	}
-	line := fmt.Sprintf("  %2d  %-38s %-6s %7s  %s", len(r.Steps), s.Name, verdict, seconds(duration(s.Seconds)), s.Detail)
+	line := fmt.Sprintf("  %2d  %-39s  %-6s %7s  %s", len(r.Steps), s.Name, verdict, seconds(duration(s.Seconds)), s.Detail)
 	t.printf("%s\n", strings.TrimRight(line, " "))
 }
 

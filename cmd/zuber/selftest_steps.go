@@ -136,7 +136,7 @@ func (r *testRun) create(ctx context.Context) (string, error) {
 		return "", err
 	}
 	r.main.id = id
-	return id, nil
+	return r.main.name, nil
 }
 
 func (r *testRun) createAgain(ctx context.Context) (string, error) {

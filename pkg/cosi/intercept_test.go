@@ -36,7 +36,7 @@ func TestPanicIsInternal(t *testing.T) {
 			p := &fake{onCreate: func(context.Context, provider.BucketSpec) error {
 				if value == nil {
 					var m map[string]int
-					m["x"] = 1 //nolint:govet,staticcheck // the panic of the run-time is what is tested
+					m["x"] = 1 //nolint:staticcheck // the panic of the run-time is what is tested
 				}
 				panic(value)
 			}}

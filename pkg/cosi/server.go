@@ -146,7 +146,9 @@ func (s *Server) Run(ctx context.Context) error {
 	// its own there.
 	s.removeSocket()
 	s.stop()
-	<-served
+	if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return fmt.Errorf("serve %s: %w", s.path, err)
+	}
 	return nil
 }
 

@@ -37,7 +37,7 @@ func TestAWSCLI(t *testing.T) {
 		aws("s3", "sync", at+"tree", "synced")
 		c.sameTrees("src", "synced")
 		if again := aws("s3", "sync", "src", at+"tree"); again != "" {
-			t.Errorf("a second sync is not idle: %s", again)
+			c.t.Errorf("a second sync is not idle: %s", again)
 		}
 		aws("s3", "cp", at+"one/small.txt", at+"copy.txt")
 		c.objects(7)
@@ -75,19 +75,19 @@ func TestRclone(t *testing.T) {
 		c.called("CreateMultipartUpload")
 		for name, size := range map[string]int{"small": 39, "big": 20 << 20} {
 			if got := c.run("cat", at+"/rcat/"+name); got != string(content(size)) {
-				t.Errorf("cat of %s: %d bytes differ from the %d sent", name, len(got), size)
+				c.t.Errorf("cat of %s: %d bytes differ from the %d sent", name, len(got), size)
 			}
 		}
 		c.objects(6)
 
 		core := minio.Core{Client: c.owner}
-		if _, err := core.NewMultipartUpload(t.Context(), bucketName, "unfinished", minio.PutObjectOptions{}); err != nil {
-			t.Fatal(err)
+		if _, err := core.NewMultipartUpload(c.t.Context(), bucketName, "unfinished", minio.PutObjectOptions{}); err != nil {
+			c.t.Fatal(err)
 		}
 		c.run("cleanup", at)
 		c.run("backend", "cleanup", at, "-o", "max-age=0s")
-		for up := range c.owner.ListIncompleteUploads(t.Context(), bucketName, "", true) {
-			t.Errorf("after the clean-up: upload %q, %v", up.Key, up.Err)
+		for up := range c.owner.ListIncompleteUploads(c.t.Context(), bucketName, "", true) {
+			c.t.Errorf("after the clean-up: upload %q, %v", up.Key, up.Err)
 		}
 
 		c.run("deletefile", at+"/rcat/small")
@@ -119,7 +119,8 @@ func TestS3cmd(t *testing.T) {
 		s3cmd("put", "--recursive", "src/sub", at)
 		c.contains(s3cmd("ls", "--recursive", at), "39  "+at+"small.txt", "20971520  "+at+"big.bin", at+"sub/a b+c%20&=ü.txt")
 		c.objects(3)
-		s3cmd("get", "--recursive", at, "got/")
+		c.write("got/small.txt", []byte("to be replaced"))
+		s3cmd("get", "--recursive", "--force", at, "got/")
 		for path, size := range map[string]int{"small.txt": 39, "sub/a b+c%20&=ü.txt": 5000, "big.bin": 20 << 20} {
 			c.write("want/"+path, content(size))
 		}
@@ -144,13 +145,13 @@ func TestRestic(t *testing.T) {
 			return c.run(append([]string{"--option", "s3.bucket-lookup=path", "--no-cache"}, args...)...)
 		}
 		snapshots := func(want int) {
-			t.Helper()
+			c.t.Helper()
 			var list []struct {
 				ID string `json:"id"`
 			}
 			out := restic("snapshots", "--json")
 			if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != want {
-				t.Errorf("want %d snapshots: %v\n%s", want, err, out)
+				c.t.Errorf("want %d snapshots: %v\n%s", want, err, out)
 			}
 		}
 

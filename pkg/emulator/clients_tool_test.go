@@ -53,6 +53,10 @@ type tool struct {
 // whom the bucket's policy gives read and write access.
 func withClient(t *testing.T, name string, steps func(*tool)) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("the clients take a minute")
+	}
+	t.Parallel()
 	path, err := exec.LookPath(name)
 	if err != nil {
 		if os.Getenv(requireClients) == "1" {
@@ -62,6 +66,7 @@ func withClient(t *testing.T, name string, steps func(*tool)) {
 	}
 	for _, identity := range []string{"owner", "access user"} {
 		t.Run(identity, func(t *testing.T) {
+			t.Parallel()
 			steps(newTool(t, path, identity == "owner"))
 		})
 	}

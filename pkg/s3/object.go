@@ -11,10 +11,14 @@ import (
 // objectLimit bounds what GetObject reads into memory.
 const objectLimit = 64 << 20
 
+// plainBody keeps minio-go from signing bodies in chunks over plain HTTP, which
+// sets Content-Encoding: aws-chunked.
+const plainBody = true
+
 // PutObject stores data under the key in one request.
 func (c *Client) PutObject(ctx context.Context, bucket, key string, data []byte) error {
 	_, err := c.minio.Client.PutObject(ctx, bucket, key, bytes.NewReader(data), int64(len(data)),
-		minio.PutObjectOptions{DisableMultipart: true})
+		minio.PutObjectOptions{DisableMultipart: true, DisableContentSha256: plainBody})
 	return wrong(ctx, "PutObject", bucket, err)
 }
 
@@ -22,7 +26,7 @@ func (c *Client) PutObject(ctx context.Context, bucket, key string, data []byte)
 // bytes, at least 5 MiB. On an error the parts stored so far are aborted.
 func (c *Client) PutMultipart(ctx context.Context, bucket, key string, data io.Reader, size int64, partSize uint64) error {
 	_, err := c.minio.Client.PutObject(ctx, bucket, key, data, size,
-		minio.PutObjectOptions{PartSize: partSize, NumThreads: 1})
+		minio.PutObjectOptions{PartSize: partSize, NumThreads: 1, DisableContentSha256: plainBody})
 	return wrong(ctx, "PutObject (multipart)", bucket, err)
 }
 

@@ -47,6 +47,7 @@ type reply struct {
 // ServeHTTP answers one request. The order of the checks is the gateway's: signature, bucket, region,
 // permission, then the arguments.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	continueEmpty(w, r)
 	id := e.requestID()
 	w.Header().Set("X-Amz-Request-Id", id)
 	t := e.store.target(r)
@@ -66,6 +67,15 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodHead {
 		// A client that hung up has no use for the error.
 		_, _ = w.Write(res.body)
+	}
+}
+
+// continueEmpty sends the 100 Continue of a request with an empty body, which net/http leaves out and
+// the gateway does not. Without it botocore takes the next answer on the connection for a broken one and
+// waits for the end of its body.
+func continueEmpty(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+		w.WriteHeader(http.StatusContinue)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestGrantRefusals(t *testing.T) {
 func TestRevoke(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
 	b, _ := c.make(provider.BucketSpec{Name: "abc", Region: "rma"})
-	person, err := c.createUser(t.Context(), "person", nil)
+	person, err := c.createUser(t.Context(), "person", map[string]string{})
 	c.must(err)
 	for name, tc := range map[string]struct {
 		ref  provider.AccountRef
@@ -116,7 +116,7 @@ func TestRotateIsUnsupported(t *testing.T) {
 func TestInventory(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
 	c.foreign("foreign", "rma")
-	_, err := c.createUser(t.Context(), "person", nil)
+	_, err := c.createUser(t.Context(), "person", map[string]string{})
 	c.must(err)
 	want := map[provider.Resource]bool{}
 	for name, region := range map[string]string{"abc": "rma", "def": "lpg"} {

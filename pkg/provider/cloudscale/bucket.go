@@ -84,7 +84,10 @@ func definite(err error) bool {
 // because another call made both at the same time: a repetition adopts it.
 func (p *Provider) raced(ctx context.Context, mine owner, taken error) error {
 	found, err := p.owners(ctx, mine.record.bucket)
-	if err == nil && slices.ContainsFunc(found, func(o owner) bool { return o.id != mine.id }) {
+	if err != nil {
+		return fmt.Errorf("who has the name is not known: %w", err)
+	}
+	if slices.ContainsFunc(found, func(o owner) bool { return o.id != mine.id }) {
 		return refuse(provider.ErrConflict, "another call makes it at this moment; repeat the call")
 	}
 	return taken

@@ -126,7 +126,9 @@ func (p *Provider) endpointOf(r record) string {
 }
 
 // removeMade deletes an owner that has no bucket, also when the call's context
-// has ended. It returns cause, joined with what keeps the owner alive.
+// has ended. It returns cause with what keeps the owner alive, if anything does,
+// or ErrUnavailable when a repetition can remove it: a caller who takes cause for
+// final would leave it for ever.
 func (p *Provider) removeMade(ctx context.Context, id string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
@@ -142,8 +144,11 @@ func (p *Provider) removeMade(ctx context.Context, id string, cause error) error
 	if err == nil {
 		return cause
 	}
-	// Text only: the cause decides what the caller does.
-	return fmt.Errorf("%w; the objects user %s made for it could not be removed again: %s", cause, id, err)
+	const left = "the objects user %s made for it could not be removed again"
+	if errors.Is(err, provider.ErrUnavailable) || ctx.Err() != nil {
+		return refuse(provider.ErrUnavailable, "%s; "+left+": %s; repeat the call", cause, id, err)
+	}
+	return fmt.Errorf("%w; "+left+": %s", cause, id, err)
 }
 
 // pause waits, or returns ctx.Err() when the context ends first.

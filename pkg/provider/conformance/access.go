@@ -1,11 +1,9 @@
 package conformance
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
@@ -28,24 +26,20 @@ func grantWorks(ctx context.Context, s *session) error {
 		return errors.New("a repeated GrantAccess returned another identity or key")
 	}
 	const key = "a folder/ä key"
-	data := []byte("content")
-	if err := a.client.PutObject(ctx, b.Name, key, data); err != nil {
+	if err := a.client.PutObject(ctx, b.Name, key, []byte("content")); err != nil {
 		return fmt.Errorf("put with the granted key: %w", err)
 	}
-	got, err := a.client.GetObject(ctx, b.Name, key)
-	if err != nil || !bytes.Equal(got, data) {
-		return fmt.Errorf("get with the granted key: %q, %w", got, err)
+	if err := holds(ctx, a.client, b.Name, key, "content"); err != nil {
+		return fmt.Errorf("get with the granted key: %w", err)
 	}
-	keys, err := a.client.ListObjects(ctx, b.Name, "")
-	if err != nil || !slices.Equal(keys, []string{key}) {
-		return fmt.Errorf("list with the granted key: %q, %w", keys, err)
+	if err := lists(ctx, a.client, b.Name, key); err != nil {
+		return fmt.Errorf("list with the granted key: %w", err)
 	}
 	if err := a.client.DeleteObject(ctx, b.Name, key); err != nil {
 		return fmt.Errorf("delete with the granted key: %w", err)
 	}
-	keys, err = a.client.ListObjects(ctx, b.Name, "")
-	if err != nil || len(keys) != 0 {
-		return fmt.Errorf("list after delete: %q, %w", keys, err)
+	if err := lists(ctx, a.client, b.Name); err != nil {
+		return fmt.Errorf("list after delete: %w", err)
 	}
 	return nil
 }
@@ -86,8 +80,8 @@ func keysAreIsolated(ctx context.Context, s *session) error {
 			return fmt.Errorf("the key of another bucket may %s", what)
 		}
 	}
-	if data, err := a.client.GetObject(ctx, own.Name, "kept"); err != nil || string(data) != "data" {
-		return fmt.Errorf("the attempts of another bucket's key changed the object: %q, %w", data, err)
+	if err := holds(ctx, a.client, own.Name, "kept", "data"); err != nil {
+		return fmt.Errorf("after the attempts of another bucket's key: %w", err)
 	}
 	return nil
 }

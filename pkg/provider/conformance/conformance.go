@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -193,10 +194,37 @@ func (s *session) bucket(ctx context.Context) (provider.Bucket, access, error) {
 	return b, a, err
 }
 
+// holds says that the object should be there with this content.
+func holds(ctx context.Context, c *s3.Client, bucket, key, data string) error {
+	got, err := c.GetObject(ctx, bucket, key)
+	if err != nil {
+		return fmt.Errorf("get of %q in %q: %w", key, bucket, err)
+	}
+	if string(got) != data {
+		return fmt.Errorf("object %q in %q holds %q, want %q", key, bucket, got, data)
+	}
+	return nil
+}
+
+// lists says that exactly these keys should be listed.
+func lists(ctx context.Context, c *s3.Client, bucket string, keys ...string) error {
+	got, err := c.ListObjects(ctx, bucket, "")
+	if err != nil {
+		return fmt.Errorf("list of %q: %w", bucket, err)
+	}
+	if !slices.Equal(got, keys) {
+		return fmt.Errorf("bucket %q lists %q, want %q", bucket, got, keys)
+	}
+	return nil
+}
+
 // want says that err should have been target.
 func want(what string, err, target error) error {
-	if errors.Is(err, target) {
+	switch {
+	case errors.Is(err, target):
 		return nil
+	case err == nil:
+		return fmt.Errorf("%s: succeeded, want an error that is %q", what, target.Error())
 	}
-	return fmt.Errorf("%s: got %v, want %w", what, err, target)
+	return fmt.Errorf("%s: want an error that is %q, got: %w", what, target.Error(), err)
 }

@@ -88,13 +88,13 @@ func createRefusesForeign(ctx context.Context, s *session) error {
 	ref := provider.BucketRef{Name: foreign, Region: s.o.Region}
 	_, err = s.GrantAccess(ctx, provider.AccessSpec{Account: "ba-foreign", Buckets: []provider.BucketAccess{{BucketRef: ref}}})
 	if err == nil {
-		return errors.New("GrantAccess hands out a foreign bucket")
+		return errors.New("the provider hands out a foreign bucket")
 	}
 	// Whether this is refused or counts as absent is the adapter's choice; the
 	// bucket must survive it.
 	_ = s.DeleteBucket(ctx, ref, provider.DeleteOptions{Purge: true})
-	if data, err := a.client.GetObject(ctx, foreign, "kept"); err != nil || string(data) != "data" {
-		return fmt.Errorf("the foreign bucket did not stay untouched: %q, %w", data, err)
+	if err := holds(ctx, a.client, foreign, "kept", "data"); err != nil {
+		return fmt.Errorf("the foreign bucket did not stay untouched: %w", err)
 	}
 	return s.remains(ctx, foreign)
 }
@@ -158,13 +158,16 @@ func createConcurrently(ctx context.Context, s *session) error {
 		})
 	}
 	wg.Wait()
-	if len(errs) > 0 || len(buckets) != 1 {
-		return fmt.Errorf("%d concurrent creates of %q ended in %d buckets: %w", n, name, len(buckets), errors.Join(errs...))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%d of %d concurrent creates of %q failed: %w", len(errs), n, name, err)
+	}
+	if len(buckets) != 1 {
+		return fmt.Errorf("%d concurrent creates of %q ended in %d buckets", n, name, len(buckets))
 	}
 	owners := 0
 	for r, err := range s.Inventory(ctx) {
 		if err != nil {
-			return fmt.Errorf("Inventory: %w", err)
+			return fmt.Errorf("inventory: %w", err)
 		}
 		if r.Bucket == name && r.Kind == provider.KindOwner {
 			owners++
@@ -184,10 +187,10 @@ func getMissing(ctx context.Context, s *session) error {
 func regionsHoldThisOne(ctx context.Context, s *session) error {
 	regions, err := s.Regions(ctx)
 	if err != nil {
-		return fmt.Errorf("Regions: %w", err)
+		return fmt.Errorf("list regions: %w", err)
 	}
 	if !slices.Contains(regions, s.o.Region) || !slices.IsSorted(regions) {
-		return fmt.Errorf("Regions answered %q: want a sorted list with %q", regions, s.o.Region)
+		return fmt.Errorf("the provider answered regions %q: want a sorted list with %q", regions, s.o.Region)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 func (s *session) remains(ctx context.Context, name string) error {
 	for r, err := range s.Inventory(ctx) {
 		if err != nil {
-			return fmt.Errorf("Inventory: %w", err)
+			return fmt.Errorf("inventory: %w", err)
 		}
 		if r.Bucket == name {
 			return fmt.Errorf("%s %s of bucket %q is left over", r.Kind, r.ID, name)
@@ -36,12 +36,15 @@ func deleteNonEmpty(ctx context.Context, s *session) error {
 	if err := want("DeleteBucket of a non-empty bucket", err, provider.ErrNotEmpty); err != nil {
 		return err
 	}
-	if data, err := a.client.GetObject(ctx, b.Name, "kept"); err != nil || string(data) != "data" {
-		return fmt.Errorf("a refused delete changed the object: %q, %w", data, err)
+	if err := holds(ctx, a.client, b.Name, "kept", "data"); err != nil {
+		return fmt.Errorf("after a refused delete: %w", err)
 	}
 	uploads, err := a.client.ListUploads(ctx, b.Name)
-	if err != nil || len(uploads) != 1 || uploads[0].ID != upload {
-		return fmt.Errorf("a refused delete touched the unfinished upload: %v, %w", uploads, err)
+	if err != nil {
+		return fmt.Errorf("list of uploads: %w", err)
+	}
+	if len(uploads) != 1 || uploads[0].ID != upload {
+		return fmt.Errorf("a refused delete touched the unfinished upload: %v are left", uploads)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
@@ -38,11 +40,12 @@ func (r *testRun) afterFailure(ctx context.Context, res *result) {
 // itself: the driver would hold accesses and the deletion policy against it,
 // and the names are the test's own.
 func (r *testRun) cleanUp(ctx context.Context) (string, error) {
-	var faults []error
+	// One bucket's fault must not keep the other one alive, so no context is shared.
+	var group errgroup.Group
 	for _, name := range r.names() {
-		faults = append(faults, r.purge(ctx, name))
+		group.Go(func() error { return r.purge(ctx, name) })
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := group.Wait(); err != nil {
 		return "", err
 	}
 	return r.nothingLeft(ctx)

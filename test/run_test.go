@@ -1,0 +1,27 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestCompat runs the module in compat, which `go test ./...` does not reach:
+// the older wire, spoken to the built binary.
+func TestCompat(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds and runs the binary")
+	}
+	// The inner run builds what its cache key cannot know, hence -count=1.
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "./...")
+	cmd.Dir = "compat"
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "--- PASS: TestOlderWire") {
+		t.Errorf("the test did not run:\n%s", out)
+	}
+}

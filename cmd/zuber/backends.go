@@ -96,7 +96,7 @@ func resolveEnvironment(c *collector, env environment) []backendSpec {
 	if raw := env[envAPIURL]; raw != "" {
 		base, err := normalAPIURL(raw)
 		if err != nil {
-			c.addf("%s %q: %w", envAPIURL, raw, err)
+			c.addf("%s %s: %w", envAPIURL, shown(raw), err)
 		}
 		spec.APIURL = base
 	}
@@ -149,9 +149,9 @@ func (s backendSettings) resolveFile(c *collector, env environment) []backendSpe
 	return specs
 }
 
-// insecure lists what of the back ends is reached without TLS beyond this
+// withoutTLS lists what of the back ends is reached without TLS beyond this
 // machine.
-func insecure(specs []backendSpec) []string {
+func withoutTLS(specs []backendSpec) []string {
 	var found []string
 	check := func(raw string) {
 		if u, err := url.Parse(raw); err == nil && u.Scheme == "http" && !loopback(u.Hostname()) {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -236,7 +237,7 @@ func (s *selftestSettings) check(c *collector) {
 	}
 	if s.EndpointURL != "" {
 		if err := checkURL(s.EndpointURL); err != nil {
-			c.addf("--%s %q: %v", flagEndpointURL, s.EndpointURL, err)
+			c.addf("--%s %s: %v", flagEndpointURL, shown(s.EndpointURL), err)
 		}
 		if len(s.Regions) != 1 {
 			c.addf("--%s belongs to one region: name it with --%s", flagEndpointURL, flagRegion)
@@ -283,6 +284,14 @@ func checkURL(raw string) error {
 		return errors.New("want scheme://host[:port] and nothing else")
 	}
 	return nil
+}
+
+// shown quotes a URL for a message, unless it may hold a password.
+func shown(raw string) string {
+	if strings.Contains(raw, "@") {
+		return "(not shown, it holds an @)"
+	}
+	return strconv.Quote(raw)
 }
 
 func splitHostPort(address string) (host string, err error) {

@@ -128,12 +128,12 @@ func (f configFile) check() []error {
 		}
 		if b.APIURL != "" {
 			if _, err := normalAPIURL(b.APIURL); err != nil {
-				addf("%s.apiURL: %q: %w", at, b.APIURL, err)
+				addf("%s.apiURL: %s: %w", at, shown(b.APIURL), err)
 			}
 		}
 		for _, region := range slices.Sorted(maps.Keys(b.Endpoints)) {
 			if err := checkURL(b.Endpoints[region]); err != nil {
-				addf("%s.endpoints.%s: %q: %w", at, region, b.Endpoints[region], err)
+				addf("%s.endpoints.%s: %s: %w", at, region, shown(b.Endpoints[region]), err)
 			}
 		}
 	}

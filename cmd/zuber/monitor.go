@@ -24,7 +24,7 @@ type checker interface {
 // How often a back end is asked, and for how long at most.
 const (
 	checkEvery       = 5 * time.Minute
-	checkRetry       = 5 * time.Second // doubled with each failure, up to checkRetryMost
+	checkRetry       = time.Second // doubled with each failure, up to checkRetryMost
 	checkRetryMost   = time.Minute
 	checkAnswerLimit = 30 * time.Second
 )

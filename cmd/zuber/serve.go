@@ -61,7 +61,7 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 		s.AllowDeleteAll = true
 		logger.Info("Emulating cloudscale.ch in this process: nothing is kept", "apiURL", spec.APIURL, "endpoints", spec.Endpoints)
 	}
-	for _, target := range insecure(specs) {
+	for _, target := range withoutTLS(specs) {
 		logger.Info("Warning: credentials travel without TLS", "url", target)
 	}
 	backends, err := openAll(specs, wiring{DriverName: s.DriverName})
@@ -104,7 +104,7 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 }
 
 // graceOf turns the flag's "0 is none" into the driver's "negative is none".
-func graceOf(s serveSettings) (grace time.Duration) {
+func graceOf(s serveSettings) time.Duration {
 	if s.RevokeGrace == 0 {
 		return -1
 	}

@@ -239,3 +239,95 @@ func TestGoldenObjectLock(t *testing.T) {
 		{log: "DeleteBucket", by: a, call: "DELETE /l-bkt", want: "204"},
 	})
 }
+
+// The lock configuration of a bucket, and retention and legal hold of a version, set and read back.
+func TestObjectLockConfiguration(t *testing.T) {
+	l := newLab(t)
+	a, b := l.user("A"), l.user("B")
+	a.must(t, "PUT", "/l-bkt", "", "X-Amz-Bucket-Object-Lock-Enabled", "true")
+	a.must(t, "PUT", "/plain-bkt", "")
+	a.must(t, "PUT", "/plain-bkt/k", "x")
+	rule := func(inner string) string {
+		return "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention>" + inner +
+			"</DefaultRetention></Rule></ObjectLockConfiguration>"
+	}
+	retain := func(mode string, d time.Duration) string {
+		return "<Retention><Mode>" + mode + "</Mode><RetainUntilDate>" + l.clock.now().Add(d).UTC().Format(time.RFC3339) + "</RetainUntilDate></Retention>"
+	}
+	const day = 24 * time.Hour
+	golden(t, []row{
+		{log: "no rule yet", by: a, call: "GET /l-bkt?object-lock", want: "200", then: func(t *testing.T, got answer) {
+			if c := parse[objectLockXML](t, got); c.Enabled != "Enabled" || c.Default != nil {
+				t.Errorf("configuration %+v", c)
+			}
+		}},
+		{log: "before a rule", by: a, call: "PUT /l-bkt/free", body: "x", want: "200"},
+		{log: "no retention", by: a, call: "GET /l-bkt/free?retention", want: "404 NoSuchObjectLockConfiguration"},
+		{log: "rule", by: a, call: "PUT /l-bkt?object-lock", body: rule("<Mode>GOVERNANCE</Mode><Days>2</Days>"), want: "200"},
+		{log: "days and years", by: a, call: "PUT /l-bkt?object-lock", body: rule("<Mode>GOVERNANCE</Mode><Days>2</Days><Years>1</Years>"), want: "400 MalformedXML"},
+		{log: "unknown mode", by: a, call: "PUT /l-bkt?object-lock", body: rule("<Mode>X</Mode><Days>2</Days>"), want: "400 MalformedXML"},
+		{log: "foreign", by: b, call: "PUT /l-bkt?object-lock", body: rule("<Mode>GOVERNANCE</Mode><Days>2</Days>"), want: "403 AccessDenied"},
+		{log: "bucket without lock", by: a, call: "PUT /plain-bkt?object-lock", body: rule("<Mode>GOVERNANCE</Mode><Days>2</Days>"), want: "409 InvalidBucketState"},
+		{log: "object without lock", by: a, call: "PUT /plain-bkt/k?retention", body: retain("GOVERNANCE", day), want: "400 InvalidRequest"},
+		{log: "read back", by: a, call: "GET /l-bkt?object-lock", want: "200", then: func(t *testing.T, got answer) {
+			if c := parse[objectLockXML](t, got); c.Default == nil || c.Default.Mode != "GOVERNANCE" || c.Default.Days != 2 {
+				t.Errorf("configuration %+v", c)
+			}
+		}},
+		{log: "under the rule", by: a, call: "PUT /l-bkt/k", body: "x", want: "200"},
+		{log: "its retention", by: a, call: "GET /l-bkt/k?retention", want: "200", then: func(t *testing.T, got answer) {
+			r := parse[retentionXML](t, got)
+			until, err := time.Parse(time.RFC3339Nano, r.Until)
+			if r.Mode != "GOVERNANCE" || err != nil || until.Sub(l.clock.now()).Round(time.Hour) != 2*day {
+				t.Errorf("retention %+v", r)
+			}
+		}},
+		{log: "its headers", by: a, call: "HEAD /l-bkt/k", want: "200", then: func(t *testing.T, got answer) {
+			if got.header.Get("X-Amz-Object-Lock-Mode") != "GOVERNANCE" || got.header.Get("X-Amz-Object-Lock-Retain-Until-Date") == "" {
+				t.Errorf("header %v", got.header)
+			}
+		}},
+		{log: "shorten", by: a, call: "PUT /l-bkt/k?retention", body: retain("GOVERNANCE", day), want: "403 AccessDenied"},
+		{log: "shorten with bypass", by: a, call: "PUT /l-bkt/k?retention", body: retain("GOVERNANCE", day), want: "200",
+			header: []string{"X-Amz-Bypass-Governance-Retention", "true"}},
+		{log: "lengthen", by: a, call: "PUT /l-bkt/k?retention", body: retain("GOVERNANCE", 3*day), want: "200"},
+		{log: "in the past", by: a, call: "PUT /l-bkt/k?retention", body: retain("GOVERNANCE", -day), want: "400 InvalidArgument"},
+		{log: "no hold", by: a, call: "GET /l-bkt/k?legal-hold", want: "200", then: holds("OFF")},
+		{log: "bad hold", by: a, call: "PUT /l-bkt/k?legal-hold", body: "<LegalHold><Status>MAYBE</Status></LegalHold>", want: "400 MalformedXML"},
+		{log: "hold", by: a, call: "PUT /l-bkt/k?legal-hold", body: "<LegalHold><Status>ON</Status></LegalHold>", want: "200"},
+		{log: "held", by: a, call: "GET /l-bkt/k?legal-hold", want: "200", then: holds("ON")},
+		{log: "a marker needs no permission of the lock", by: a, call: "DELETE /l-bkt/k", want: "204"},
+	})
+}
+
+func holds(want string) func(*testing.T, answer) {
+	return func(t *testing.T, got answer) {
+		t.Helper()
+		if s := parse[legalHoldXML](t, got).Status; s != want {
+			t.Errorf("legal hold %q, want %q", s, want)
+		}
+	}
+}
+
+// A purge that removes each page before it asks for the next one loses nothing.
+func TestPurgePageByPage(t *testing.T) {
+	l := newLab(t)
+	a := l.user("A")
+	a.must(t, "PUT", "/pp-bkt", "")
+	a.must(t, "PUT", "/pp-bkt?versioning", enableVersioning)
+	for i := range 7 {
+		a.must(t, "PUT", fmt.Sprintf("/pp-bkt/k%d", i%2), "x")
+	}
+	query := ""
+	for range 10 {
+		page := parse[listVersionsXML](t, a.must(t, "GET", "/pp-bkt?versions&max-keys=2"+query, ""))
+		for _, v := range page.Versions {
+			a.must(t, "DELETE", "/pp-bkt/"+v.Key+"?versionId="+v.VersionID, "")
+		}
+		if !page.IsTruncated {
+			break
+		}
+		query = "&key-marker=" + page.NextKeyMarker + "&version-id-marker=" + page.NextVersionIDMarker
+	}
+	golden(t, []row{{log: "DeleteBucket", by: a, call: "DELETE /pp-bkt", want: "204"}})
+}

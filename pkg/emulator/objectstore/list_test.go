@@ -62,7 +62,9 @@ func TestListingPages(t *testing.T) {
 	l := newLab(t)
 	a := l.user("A")
 	rapid.Check(t, func(rt *rapid.T) {
+		l.store.mu.Lock()
 		delete(l.store.buckets, "l-bkt")
+		l.store.mu.Unlock()
 		a.must(t, "PUT", "/l-bkt", "")
 		word := rapid.StringMatching(`[ab/%]{1,4}`)
 		keys := rapid.SliceOfNDistinct(word, 0, 12, rapid.ID).Draw(rt, "keys")

@@ -57,7 +57,7 @@ func (p *Provider) createBucket(ctx context.Context, spec provider.BucketSpec) (
 	}
 	// An owner found is as useless as one just made when the name is foreign: a
 	// call that ended early left it.
-	if !foreign && !(made && definite(err)) {
+	if !foreign && (!made || !definite(err)) {
 		return provider.Bucket{}, err
 	}
 	if errors.Is(err, provider.ErrAlreadyExists) {
@@ -83,7 +83,7 @@ func definite(err error) bool {
 // raced turns "taken" into ErrConflict when the other one carries our mark too,
 // because another call made both at the same time: a repetition adopts it.
 func (p *Provider) raced(ctx context.Context, mine owner, taken error) error {
-	found, err := p.owners(ctx, mine.record.bucket)
+	found, err := p.owners(ctx, mine.bucket)
 	if err != nil {
 		return fmt.Errorf("who has the name is not known: %w", err)
 	}
@@ -122,7 +122,7 @@ func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made
 // stays, so that one of them always does; who of two that missed one another has
 // lost is told by the endpoint.
 func (p *Provider) withdraw(ctx context.Context, mine owner) error {
-	found, err := p.owners(ctx, mine.record.bucket)
+	found, err := p.owners(ctx, mine.bucket)
 	if err != nil || len(found) < 2 || found[0].id == mine.id {
 		return err
 	}
@@ -136,7 +136,7 @@ func (p *Provider) withdraw(ctx context.Context, mine owner) error {
 func (p *Provider) ensureBucket(ctx context.Context, o owner) (foreign bool, err error) {
 	var loc location
 	err = p.withKey(ctx, p.identityOf(o), o.user, func(c *s3.Client) error {
-		err := c.CreateBucket(ctx, o.record.bucket)
+		err := c.CreateBucket(ctx, o.bucket)
 		taken := s3.StatusCode(err) == http.StatusConflict || s3.StatusCode(err) == http.StatusMovedPermanently
 		if !taken {
 			loc.state = statePresent

@@ -71,18 +71,18 @@ func (p *Provider) removeBucket(ctx context.Context, o owner, opts provider.Dele
 		return err
 	}
 	if opts.Purge {
-		return p.purgeAndRemove(ctx, client, o.record.bucket)
+		return p.purgeAndRemove(ctx, client, o.bucket)
 	}
 	const notEmpty = "it holds objects, versions or delete markers; empty it, or use the deletion policy DeleteAll"
-	empty, err := client.IsEmpty(ctx, o.record.bucket)
+	empty, err := client.IsEmpty(ctx, o.bucket)
 	if err == nil && !empty {
 		return refuse(provider.ErrNotEmpty, notEmpty)
 	}
 	if err == nil {
-		_, err = client.AbortUploads(ctx, o.record.bucket)
+		_, err = client.AbortUploads(ctx, o.bucket)
 	}
 	if err == nil {
-		err = client.DeleteBucket(ctx, o.record.bucket)
+		err = client.DeleteBucket(ctx, o.bucket)
 	}
 	if s3.Code(err) == "BucketNotEmpty" {
 		return refuse(provider.ErrNotEmpty, notEmpty)

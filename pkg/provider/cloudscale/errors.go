@@ -125,47 +125,48 @@ func s3Error(ctx context.Context, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return fmt.Errorf("S3: %w", ctxErr)
 	}
-	sentinel, remedy := s3Sentinel(err)
+	remedy, sentinel := s3Sentinel(err)
 	if remedy != "" {
 		remedy = "; " + remedy
 	}
 	return refuse(sentinel, "%s%s", err, remedy)
 }
 
-func s3Sentinel(err error) (sentinel error, remedy string) {
+// s3Sentinel returns the sentinel of an S3 error and what can be done about it.
+func s3Sentinel(err error) (remedy string, sentinel error) {
 	switch s3.Code(err) {
 	case codeUnknownKey:
-		return provider.ErrUnavailable, "the endpoint does not know the owner's key yet"
+		return "the endpoint does not know the owner's key yet", provider.ErrUnavailable
 	case "SignatureDoesNotMatch":
-		return provider.ErrUnauthenticated, "the owner's secret key is not the one the endpoint knows"
+		return "the owner's secret key is not the one the endpoint knows", provider.ErrUnauthenticated
 	case "RequestTimeTooSkewed":
-		return provider.ErrPrecondition, "set the clock of this host"
+		return "set the clock of this host", provider.ErrPrecondition
 	case "BucketNotEmpty":
-		return provider.ErrNotEmpty, ""
+		return "", provider.ErrNotEmpty
 	case "TooManyBuckets", "QuotaExceeded":
-		return provider.ErrQuotaExceeded, "ask cloudscale.ch for a higher limit, or delete buckets"
+		return "ask cloudscale.ch for a higher limit, or delete buckets", provider.ErrQuotaExceeded
 	case "BucketAlreadyExists", "BucketAlreadyOwnedByYou":
-		return provider.ErrAlreadyExists, ""
+		return "", provider.ErrAlreadyExists
 	case "NotImplemented", "MethodNotAllowed":
-		return provider.ErrUnsupported, ""
+		return "", provider.ErrUnsupported
 	}
 	switch status := s3.StatusCode(err); {
 	case status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect:
-		return provider.ErrInvalidArgument, "the bucket lives in another region"
+		return "the bucket lives in another region", provider.ErrInvalidArgument
 	case status == http.StatusUnauthorized:
-		return provider.ErrUnauthenticated, ""
+		return "", provider.ErrUnauthenticated
 	case status == http.StatusForbidden:
-		return provider.ErrPermissionDenied, ""
+		return "", provider.ErrPermissionDenied
 	case status == http.StatusNotFound && s3.Code(err) != "":
-		return provider.ErrNotFound, ""
+		return "", provider.ErrNotFound
 	case status == http.StatusConflict || status == http.StatusPreconditionFailed:
-		return provider.ErrConflict, ""
+		return "", provider.ErrConflict
 	case status == http.StatusTooManyRequests || status == http.StatusRequestTimeout:
-		return provider.ErrUnavailable, ""
+		return "", provider.ErrUnavailable
 	case status == http.StatusNotFound:
-		return provider.ErrUnavailable, "the answer is not S3's own; check the endpoint"
+		return "the answer is not S3's own; check the endpoint", provider.ErrUnavailable
 	case status >= 400 && status < 500:
-		return provider.ErrInvalidArgument, ""
+		return "", provider.ErrInvalidArgument
 	}
-	return provider.ErrUnavailable, ""
+	return "", provider.ErrUnavailable
 }

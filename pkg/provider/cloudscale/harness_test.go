@@ -18,6 +18,7 @@ import (
 	"github.com/zuber-storage/zuber/pkg/emulator"
 	"github.com/zuber-storage/zuber/pkg/emulator/objectstore"
 	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/provider/transport"
 	"github.com/zuber-storage/zuber/pkg/s3"
 )
 
@@ -108,6 +109,8 @@ func (c *cloud) provider(change ...func(*Config)) *Provider {
 		c.t.Fatal(err)
 	}
 	p.waits = backoff{first: 2 * time.Millisecond, most: 20 * time.Millisecond}
+	p.transport = transport.New(transport.Options{Base: config.Transport, Backoff: time.Millisecond})
+	p.api = newAPI(p.api.BaseURL, p.transport, config)
 	return p
 }
 
@@ -161,7 +164,7 @@ func sentinels(err error) int {
 // want fails the test unless err wraps the sentinel and holds every text.
 func (c *cloud) want(err, sentinel error, texts ...string) {
 	c.t.Helper()
-	c.keep(err)
+	_ = c.keep(err)
 	if !errors.Is(err, sentinel) {
 		c.t.Fatalf("got error %v, want %v", err, sentinel)
 	}

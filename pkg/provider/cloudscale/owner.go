@@ -107,7 +107,7 @@ func (p *Provider) resolve(ctx context.Context, ref provider.BucketRef) (owner, 
 // bucket returns what the provider tells of the owner's bucket.
 func (p *Provider) bucket(o owner) provider.Bucket {
 	return provider.Bucket{
-		BucketRef: provider.BucketRef{Name: o.record.bucket, Region: o.region, OwnerID: o.id},
+		BucketRef: provider.BucketRef{Name: o.bucket, Region: o.region, OwnerID: o.id},
 		Endpoint:  p.endpointOf(o.record),
 		// Any region is accepted in a signature. With this one no client sends a
 		// LocationConstraint, which the endpoint of a region may refuse.

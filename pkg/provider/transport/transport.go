@@ -23,6 +23,9 @@ const (
 // DefaultTries is how often a request is sent at most.
 const DefaultTries = 3
 
+// DefaultBackoff is the wait before the second try.
+const DefaultBackoff = 200 * time.Millisecond
+
 // stallTimeout bounds the time between two pieces of a response body.
 const stallTimeout = 60 * time.Second
 
@@ -34,6 +37,10 @@ type Options struct {
 	// Tries is how often one request is sent at most; 0 means DefaultTries,
 	// 1 turns retries off.
 	Tries int
+	// Backoff is the wait before the second try, where no answer asks for
+	// another; it doubles with each try and is shortened by up to half at random.
+	// 0 means DefaultBackoff.
+	Backoff time.Duration
 }
 
 // New returns a round tripper, safe for concurrent use, that
@@ -58,10 +65,14 @@ func New(opts Options) http.RoundTripper {
 	if tries <= 0 {
 		tries = DefaultTries
 	}
+	backoff := opts.Backoff
+	if backoff <= 0 {
+		backoff = DefaultBackoff
+	}
 	return &retrier{
 		next:    &stallGuard{next: base, timeout: stallTimeout},
 		tries:   tries,
-		backoff: 200 * time.Millisecond,
+		backoff: backoff,
 		maxWait: 30 * time.Second,
 	}
 }

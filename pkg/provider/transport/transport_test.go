@@ -14,10 +14,8 @@ import (
 )
 
 // testRetrier retries without the waits of production.
-func testRetrier(base http.RoundTripper) *retrier {
-	r := New(Options{Base: base}).(*retrier)
-	r.backoff = time.Millisecond
-	return r
+func testRetrier(base http.RoundTripper) http.RoundTripper {
+	return New(Options{Base: base, Backoff: time.Millisecond})
 }
 
 // script answers the n-th request with the n-th handler, and the last one for

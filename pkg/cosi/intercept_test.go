@@ -81,7 +81,9 @@ func TestHungBackEnd(t *testing.T) {
 	o, _ := options(t, newDriver(t, p))
 	o.RPCTimeout = 50 * time.Millisecond
 	c := inProcess(t, o)
-	_, err := c.CreateBucket(t.Context(), "bucket-1", map[string]string{"region": "rma"})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // so that an unbounded driver fails, not hangs
+	defer cancel()
+	_, err := c.CreateBucket(ctx, "bucket-1", map[string]string{"region": "rma"})
 	e := rpcFailure(t, err)
 	if e.Code != codes.DeadlineExceeded.String() || !strings.Contains(e.Message, "not finished within 50ms") || !strings.Contains(e.Message, "bucket-1") {
 		t.Errorf("got %v", e)

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ type GrantRequest struct {
 // GrantBucket is one bucket of an access.
 type GrantBucket struct {
 	ID   string        // COSI's bucket ID
-	Mode provider.Mode // empty means ReadWrite
+	Mode provider.Mode // empty means what the class says
 }
 
 // Grant is a granted access.
@@ -45,7 +46,7 @@ func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, erro
 	if err := d.configured(); err != nil {
 		return Grant{}, err
 	}
-	backend, ids, err := d.grantTargets(req)
+	backend, ids, byClass, err := d.grantTargets(req)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -57,10 +58,7 @@ func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, erro
 
 	spec := provider.AccessSpec{Account: req.Account}
 	for i, id := range ids {
-		mode := req.Buckets[i].Mode
-		if mode == "" {
-			mode = provider.ReadWrite
-		}
+		mode := cmp.Or(req.Buckets[i].Mode, byClass, provider.ReadWrite)
 		spec.Buckets = append(spec.Buckets, provider.BucketAccess{BucketRef: id.Ref(), Mode: mode})
 	}
 	access, err := backend.Provider.GrantAccess(ctx, spec)
@@ -83,12 +81,11 @@ func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, erro
 	return grant, nil
 }
 
-// grantTargets reads a request to grant access and reports all its faults.
-func (d *Driver) grantTargets(req GrantRequest) (Backend, []BucketID, error) {
-	faults := []error{checkAccountName(req.Account)}
-	if _, err := parseParameters(BucketAccessClass, req.Parameters, true); err != nil {
-		faults = append(faults, err)
-	}
+// grantTargets reads a request to grant access, with the mode that its class
+// asks for, and reports all its faults.
+func (d *Driver) grantTargets(req GrantRequest) (Backend, []BucketID, provider.Mode, error) {
+	p, err := parseParameters(BucketAccessClass, req.Parameters, true)
+	faults := []error{checkAccountName(req.Account), err}
 	if len(req.Buckets) == 0 {
 		faults = append(faults, fmt.Errorf("account %s: %w: no bucket is named", quote(req.Account), provider.ErrInvalidArgument))
 	}
@@ -110,21 +107,20 @@ func (d *Driver) grantTargets(req GrantRequest) (Backend, []BucketID, error) {
 		backend, ids = be, append(ids, id)
 	}
 	if err := joined(faults...); err != nil {
-		return Backend{}, nil, err
+		return Backend{}, nil, "", err
 	}
 	if len(ids) > 1 && !backend.Provider.Capabilities().MultiBucket {
-		return Backend{}, nil, fmt.Errorf("account %s: %w: back end %s gives one access to one bucket only",
+		return Backend{}, nil, "", fmt.Errorf("account %s: %w: back end %s gives one access to one bucket only",
 			quote(req.Account), provider.ErrUnsupported, backend.Name)
 	}
-	return backend, ids, nil
+	return backend, ids, p.mode, nil
 }
 
 func checkMode(m provider.Mode) error {
-	modes := []string{string(provider.ReadWrite), string(provider.ReadOnly), string(provider.WriteOnly)}
-	if m == "" || slices.Contains(modes, string(m)) {
+	if m == "" || slices.Contains(modes(), string(m)) {
 		return nil
 	}
-	return fmt.Errorf("mode %s: %w: want %s%s", quote(string(m)), provider.ErrInvalidArgument, listed(modes), didYouMean(string(m), modes))
+	return fmt.Errorf("mode %s: %w: want %s%s", quote(string(m)), provider.ErrInvalidArgument, listed(modes()), didYouMean(string(m), modes()))
 }
 
 // RevokeAccess ends the account's access to the buckets. An account, identity

@@ -38,6 +38,30 @@ func TestGrantWithShortBucketID(t *testing.T) {
 	}
 }
 
+func TestGrantModes(t *testing.T) {
+	for _, c := range []struct {
+		class map[string]string
+		asked provider.Mode
+		want  provider.Mode
+	}{
+		{nil, "", provider.ReadWrite},
+		{map[string]string{"accessMode": "ReadOnly"}, "", provider.ReadOnly},
+		{map[string]string{"accessMode": "WriteOnly"}, "", provider.WriteOnly},
+		{nil, provider.ReadOnly, provider.ReadOnly},
+		{map[string]string{"accessMode": "ReadWrite"}, provider.WriteOnly, provider.WriteOnly},
+	} {
+		d, f := oneBackend(t)
+		id := created(t, d, "bucket-1", nil)
+		_, err := d.GrantAccess(t.Context(), GrantRequest{Account: "ba-1", Buckets: []GrantBucket{{ID: id, Mode: c.asked}}, Parameters: c.class})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.granted[0].Buckets[0].Mode; got != c.want {
+			t.Errorf("class %v and request %q became %q, want %q", c.class, c.asked, got, c.want)
+		}
+	}
+}
+
 func TestGrantSeveralBuckets(t *testing.T) {
 	d, f := oneBackend(t)
 	ids := []string{created(t, d, "bucket-2", nil), created(t, d, "bucket-1", nil)}

@@ -46,6 +46,7 @@ type parameters struct {
 	endpoint  string // scheme://host[:port]
 	policy    provider.DeletionPolicy
 	pathStyle string // "true" or "false"
+	mode      provider.Mode
 }
 
 // parameterRow is a Parameter with what the parser needs.
@@ -115,7 +116,23 @@ func parameterRows() []parameterRow {
 			p.pathStyle = v
 			return nil
 		},
+	}, {
+		Parameter: Parameter{
+			Name: "accessMode", Kind: BucketAccessClass,
+			Default:     string(provider.ReadWrite),
+			Allowed:     listed(modes()),
+			Description: "What an access may do with the objects of the bucket. A cloud that cannot enforce a mode refuses it.",
+		},
+		values: modes(),
+		set: func(p *parameters, v string) error {
+			p.mode = provider.Mode(v)
+			return nil
+		},
 	}}
+}
+
+func modes() []string {
+	return []string{string(provider.ReadWrite), string(provider.ReadOnly), string(provider.WriteOnly)}
 }
 
 func deletionPolicies() []string {
@@ -187,9 +204,6 @@ func unknownParameter(kind ParameterKind, key, value string, names []string) str
 		if r.Kind != kind && r.Name == key {
 			return fault + fmt.Sprintf(": it is a parameter of the %s", r.Kind)
 		}
-	}
-	if len(names) == 0 {
-		return fault + fmt.Sprintf(": a %s takes no parameters", kind)
 	}
 	return fault + ": known are " + strings.Join(names, ", ") + didYouMean(key, names)
 }

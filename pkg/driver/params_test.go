@@ -40,7 +40,9 @@ func TestBadParameters(t *testing.T) {
 		{BucketClass, "endpointURL", "objects.example", []string{`endpointURL = "objects.example"`, "scheme http or https"}},
 		{BucketAccessClass, "region", "rma", []string{"it is a parameter of the BucketClass"}},
 		{BucketAccessClass, "authenticationType", "Key", []string{"field of the BucketAccessClass"}},
-		{BucketAccessClass, "foo", "bar", []string{`"foo" = "bar"`, "takes no parameters"}},
+		{BucketAccessClass, "foo", "bar", []string{`"foo" = "bar"`, "known are accessMode"}},
+		{BucketAccessClass, "accessMode", "readwrite", []string{"accessMode", `"readwrite"`, "ReadWrite or ReadOnly or WriteOnly", `did you mean`}},
+		{BucketAccessClass, "accessMode", "", []string{"accessMode", "empty"}},
 	} {
 		_, err := parseParameters(c.kind, map[string]string{c.key: c.value}, true)
 		if !errors.Is(err, provider.ErrInvalidArgument) {

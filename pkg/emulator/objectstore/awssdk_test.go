@@ -18,9 +18,9 @@ import (
 )
 
 // awsClient is a client with default settings, which send a checksum with every upload.
-func awsClient(l *lab, region, user string) *s3.Client {
+func awsClient(l *lab, user string) *s3.Client {
 	return s3.New(s3.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(l.urls[region]), UsePathStyle: true,
+		Region: "us-east-1", BaseEndpoint: aws.String(l.urls["rma"]), UsePathStyle: true,
 		Credentials: awscredentials.NewStaticCredentialsProvider("AK"+user, "secret-of-"+user, ""),
 	})
 }
@@ -45,7 +45,7 @@ func awsRead(t *testing.T, c *s3.Client, in *s3.GetObjectInput) string {
 
 func TestAWSObjects(t *testing.T) {
 	l := newLab(t)
-	c := awsClient(l, "rma", "A")
+	c := awsClient(l, "A")
 	ctx := t.Context()
 	bucket := aws.String("aws-bkt")
 	key := aws.String("dir/a b+c&d=é~(1)!*';:@$,[x].txt")
@@ -134,7 +134,7 @@ func awsMultipart(ctx context.Context, c *s3.Client, bucket, key string, parts .
 	}
 	var done types.CompletedMultipartUpload
 	for i, data := range parts {
-		n := aws.Int32(int32(i + 1)) //nolint:gosec // a handful of parts
+		n := aws.Int32(int32(i + 1))
 		out, err := c.UploadPart(ctx, &s3.UploadPartInput{Bucket: &bucket, Key: &key, UploadId: created.UploadId, PartNumber: n, Body: bytes.NewReader(data)})
 		if err != nil {
 			return nil, fmt.Errorf("part %d: %w", i+1, err)
@@ -146,7 +146,7 @@ func awsMultipart(ctx context.Context, c *s3.Client, bucket, key string, parts .
 
 func TestAWSMultipart(t *testing.T) {
 	l := newLab(t)
-	c := awsClient(l, "rma", "A")
+	c := awsClient(l, "A")
 	ctx := t.Context()
 	bucket := aws.String("aws-mp")
 	_, err := c.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: bucket})
@@ -190,7 +190,7 @@ func TestAWSMultipart(t *testing.T) {
 
 func TestAWSVersionsPolicyDelete(t *testing.T) {
 	l := newLab(t)
-	a, b := awsClient(l, "rma", "A"), awsClient(l, "rma", "B")
+	a, b := awsClient(l, "A"), awsClient(l, "B")
 	ctx := t.Context()
 	bucket := aws.String("aws-ver")
 	_, err := a.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: bucket})

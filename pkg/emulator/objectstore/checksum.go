@@ -2,8 +2,8 @@ package objectstore
 
 import (
 	"bytes"
-	"crypto/md5"  //nolint:gosec // Content-MD5 and ETags are defined over MD5
-	"crypto/sha1" //nolint:gosec // x-amz-checksum-sha1 is defined over SHA-1
+	"crypto/md5"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -30,7 +30,7 @@ func newChecksum(algorithm string) hash.Hash {
 	case "crc64nvme":
 		return crc64.New(crc64.MakeTable(crc64NVME))
 	case "sha1":
-		return sha1.New() //nolint:gosec // see the import
+		return sha1.New()
 	case "sha256":
 		return sha256.New()
 	}
@@ -47,7 +47,7 @@ func verifyContentMD5(header http.Header, data []byte) *apiError {
 	if err != nil || len(want) != md5.Size {
 		return errInvalidDigest()
 	}
-	if got := md5.Sum(data); !bytes.Equal(want, got[:]) { //nolint:gosec // see the import
+	if got := md5.Sum(data); !bytes.Equal(want, got[:]) {
 		return errBadDigest()
 	}
 	return nil
@@ -89,6 +89,6 @@ func verifyChecksum(name, value string, data []byte) *apiError {
 }
 
 func md5Hex(data []byte) string {
-	sum := md5.Sum(data) //nolint:gosec // see the import
+	sum := md5.Sum(data)
 	return hex.EncodeToString(sum[:])
 }

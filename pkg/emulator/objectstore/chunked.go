@@ -118,7 +118,7 @@ func readChunkHeader(in *bufio.Reader) (length int64, signature string, _ *apiEr
 			signature = value
 		}
 	}
-	return int64(n), signature, nil //nolint:gosec // ParseUint was told to stay within 62 bits
+	return int64(n), signature, nil
 }
 
 // readTrailer reads what follows the last chunk. The separators between trailer and trailer signature

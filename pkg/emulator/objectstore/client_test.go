@@ -102,9 +102,9 @@ func (l *lab) user(name string) *client {
 
 func (l *lab) anonymous() *client { return &client{url: l.urls["rma"], clock: l.clock} }
 
-// at returns the same client at another region.
-func (c client) at(l *lab, region string) *client {
-	c.url = l.urls[region]
+// inLPG returns the same client at the secondary region.
+func (c client) inLPG(l *lab) *client {
+	c.url = l.urls["lpg"]
 	return &c
 }
 

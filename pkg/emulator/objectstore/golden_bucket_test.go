@@ -16,7 +16,7 @@ const tentacleLocation = "release 20.2.4; cloudscale.ch behaves as 18.2.7"
 func TestGoldenCreateBucket(t *testing.T) {
 	l := newLab(t)
 	a, b := l.user("A"), l.user("B")
-	lpgA, lpgB := a.at(l, "lpg"), b.at(l, "lpg")
+	lpgA, lpgB := a.inLPG(l), b.inLPG(l)
 	const invalid = "400 InvalidLocationConstraint | The specified location-constraint is not valid"
 	const taken = "409 BucketAlreadyExists | "
 
@@ -98,7 +98,7 @@ func location(want string) func(*testing.T, answer) {
 func TestGoldenCrossRegion(t *testing.T) {
 	l := newLab(t)
 	a, b := l.user("A"), l.user("B")
-	lpgA, lpgB := a.at(l, "lpg"), b.at(l, "lpg")
+	lpgA, lpgB := a.inLPG(l), b.inLPG(l)
 	a.must(t, "PUT", "/d1-bkt", "")
 	redirect := func(path string) func(*testing.T, answer) {
 		return func(t *testing.T, got answer) {
@@ -118,7 +118,7 @@ func TestGoldenCrossRegion(t *testing.T) {
 		{log: "lpg get_bucket_policy of rma bucket, owner", by: lpgA, call: "GET /d1-bkt?policy", want: "301"},
 		{log: "lpg get_bucket_versioning of rma bucket, owner", by: lpgA, call: "GET /d1-bkt?versioning", want: "301"},
 		{log: "lpg get_bucket_acl of rma bucket, owner", by: lpgA, call: "GET /d1-bkt?acl", want: "301"},
-		{log: "anon GET lpg", by: l.anonymous().at(l, "lpg"), call: "GET /d1-bkt/x", want: "301"},
+		{log: "anon GET lpg", by: l.anonymous().inLPG(l), call: "GET /d1-bkt/x", want: "301"},
 		{log: "lpg head, foreign", by: lpgB, call: "HEAD /d1-bkt", want: "301"},
 		{log: "GET /d1-bkt?location", by: lpgA, call: "GET /d1-bkt?location", want: "200", then: location("rma")},
 		{log: "lpg loc, foreign", by: lpgB, call: "GET /d1-bkt?location", want: "403 AccessDenied"},

@@ -18,9 +18,9 @@ import (
 )
 
 // minioClient is a client with default settings.
-func minioClient(t *testing.T, l *lab, region, user string) *minio.Client {
+func minioClient(t *testing.T, l *lab, user string) *minio.Client {
 	t.Helper()
-	return minioClientWith(t, l, region, user, minio.Options{})
+	return minioClientWith(t, l, "rma", user, minio.Options{})
 }
 
 func minioClientWith(t *testing.T, l *lab, region, user string, o minio.Options) *minio.Client {
@@ -53,7 +53,7 @@ func wantCode(t *testing.T, err error, code string) {
 
 func TestMinioObjects(t *testing.T) {
 	l := newLab(t)
-	c := minioClient(t, l, "rma", "A")
+	c := minioClient(t, l, "A")
 	ctx := t.Context()
 	noError(t, c.MakeBucket(ctx, "mc-bkt", minio.MakeBucketOptions{}))
 	exists, err := c.BucketExists(ctx, "mc-bkt")
@@ -62,7 +62,7 @@ func TestMinioObjects(t *testing.T) {
 		t.Error("bucket does not exist")
 	}
 	// Another client, because one that made a bucket believes to know its region.
-	c = minioClient(t, l, "rma", "A")
+	c = minioClient(t, l, "A")
 	region, err := c.GetBucketLocation(ctx, "mc-bkt")
 	noError(t, err)
 	if region != "rma" {
@@ -198,7 +198,7 @@ func TestMinioMultipart(t *testing.T) {
 
 func TestMinioVersionsAndPurge(t *testing.T) {
 	l := newLab(t)
-	c := minioClient(t, l, "rma", "A")
+	c := minioClient(t, l, "A")
 	ctx := t.Context()
 	noError(t, c.MakeBucket(ctx, "ver-bkt", minio.MakeBucketOptions{}))
 	noError(t, c.EnableVersioning(ctx, "ver-bkt"))
@@ -242,7 +242,7 @@ func TestMinioVersionsAndPurge(t *testing.T) {
 
 func TestMinioPolicyAndPresign(t *testing.T) {
 	l := newLab(t)
-	a, b := minioClient(t, l, "rma", "A"), minioClient(t, l, "rma", "B")
+	a, b := minioClient(t, l, "A"), minioClient(t, l, "B")
 	ctx := t.Context()
 	noError(t, a.MakeBucket(ctx, "pol-bkt", minio.MakeBucketOptions{}))
 	wantCode(t, b.MakeBucket(ctx, "pol-bkt", minio.MakeBucketOptions{}), "BucketAlreadyExists")

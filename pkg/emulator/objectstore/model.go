@@ -2,7 +2,7 @@ package objectstore
 
 import (
 	"net/http"
-	"sort"
+	"slices"
 	"time"
 )
 
@@ -105,31 +105,25 @@ func (b *bucket) add(key string, v *version) {
 		b.remove(key, nullVersion)
 	}
 	if len(b.objects[key]) == 0 {
-		i := sort.SearchStrings(b.keys, key)
-		b.keys = append(b.keys, "")
-		copy(b.keys[i+1:], b.keys[i:])
-		b.keys[i] = key
+		i, _ := slices.BinarySearch(b.keys, key)
+		b.keys = slices.Insert(b.keys, i, key)
 	}
 	b.objects[key] = append([]*version{v}, b.objects[key]...)
 }
 
-// remove drops one version of a key and returns it, or nil if there is none.
-func (b *bucket) remove(key, id string) *version {
+// remove drops one version of a key, if it is there.
+func (b *bucket) remove(key, id string) {
 	vs := b.objects[key]
-	for i, v := range vs {
-		if v.id != id {
-			continue
-		}
-		rest := append(append([]*version(nil), vs[:i]...), vs[i+1:]...)
-		if len(rest) > 0 {
-			b.objects[key] = rest
-			return v
-		}
-		delete(b.objects, key)
-		if at := sort.SearchStrings(b.keys, key); at < len(b.keys) && b.keys[at] == key {
-			b.keys = append(b.keys[:at], b.keys[at+1:]...)
-		}
-		return v
+	i := slices.IndexFunc(vs, func(v *version) bool { return v.id == id })
+	if i < 0 {
+		return
 	}
-	return nil
+	if len(vs) > 1 {
+		b.objects[key] = slices.Concat(vs[:i], vs[i+1:])
+		return
+	}
+	delete(b.objects, key)
+	if at, found := slices.BinarySearch(b.keys, key); found {
+		b.keys = slices.Delete(b.keys, at, at+1)
+	}
 }

@@ -2,7 +2,7 @@ package objectstore
 
 import (
 	"cmp"
-	"crypto/md5" //nolint:gosec // the ETag of a multipart object is defined over MD5
+	"crypto/md5"
 	"encoding/hex"
 	"net/http"
 	"slices"

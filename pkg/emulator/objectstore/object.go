@@ -238,40 +238,32 @@ func (q *request) objectHeader(v *version) http.Header {
 // syntax are ignored, as the gateway does; a range outside the body is an error.
 func parseRange(header string, size int) (start, length int, ranged bool, _ *apiError) {
 	spec, ok := strings.CutPrefix(header, "bytes=")
-	if !ok || strings.Contains(spec, ",") {
+	from, to, dash := strings.Cut(strings.TrimSpace(spec), "-")
+	first, fromOK := position(from)
+	last, toOK := position(to)
+	switch {
+	case !ok || !dash || !fromOK || !toOK || (from == "" && to == ""):
 		return 0, 0, false, nil
-	}
-	from, to, ok := strings.Cut(strings.TrimSpace(spec), "-")
-	if !ok {
+	case from == "":
+		first, last = max(size-last, 0), size-1
+	case to == "":
+		last = size - 1
+	case last < first:
 		return 0, 0, false, nil
-	}
-	if from == "" {
-		n, err := strconv.Atoi(to)
-		if err != nil || n < 0 {
-			return 0, 0, false, nil
-		}
-		if n == 0 || size == 0 {
-			return 0, 0, false, errInvalidRange()
-		}
-		n = min(n, size)
-		return size - n, n, true, nil
-	}
-	first, err := strconv.Atoi(from)
-	if err != nil || first < 0 {
-		return 0, 0, false, nil
-	}
-	last := size - 1
-	if to != "" {
-		n, err := strconv.Atoi(to)
-		if err != nil || n < first {
-			return 0, 0, false, nil
-		}
-		last = min(last, n)
 	}
 	if first >= size {
 		return 0, 0, false, errInvalidRange()
 	}
-	return first, last - first + 1, true, nil
+	return first, min(last, size-1) - first + 1, true, nil
+}
+
+// position reads one end of a range, which may be empty.
+func position(text string) (int, bool) {
+	if text == "" {
+		return 0, true
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && text[0] != '+'
 }
 
 // source finds the object that X-Amz-Copy-Source names, and checks that the caller may read it.

@@ -179,7 +179,7 @@ func TestBucketsAndOwners(t *testing.T) {
 	l := newLab(t)
 	a, b := l.user("A"), l.user("B")
 	a.must(t, "PUT", "/one-bkt", "")
-	a.at(l, "lpg").must(t, "PUT", "/two-bkt", "")
+	a.inLPG(l).must(t, "PUT", "/two-bkt", "")
 	b.must(t, "PUT", "/three-bkt", "")
 	a.must(t, "PUT", "/one-bkt?versioning", enableVersioning)
 	a.must(t, "PUT", "/one-bkt/k", "12345")

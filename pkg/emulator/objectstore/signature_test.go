@@ -2,7 +2,7 @@ package objectstore
 
 import (
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // signature version 2 is defined over SHA-1
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"

@@ -299,8 +299,8 @@ func splitHostPort(address string) (host string, err error) {
 	if err != nil {
 		return "", errors.New("want host:port")
 	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
-		return "", fmt.Errorf("%q is not a port", port)
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%q is not a port from 0 to 65535", port)
 	}
 	return host, nil
 }

@@ -149,7 +149,7 @@ func TestFaults(t *testing.T) {
 			args: []string{"emulate", "--listen", "127.0.0.1:http9", "--key-delay", "slow"},
 			want: []string{
 				`--key-delay "slow": want none or realistic`,
-				`--listen "127.0.0.1:http9": "http9" is not a port`,
+				`--listen "127.0.0.1:http9": "http9" is not a port from 0 to 65535`,
 			},
 		},
 	} {

@@ -39,6 +39,7 @@ region. Everything is in memory and gone when the command ends.`,
 
 // emulate runs until ctx ends, which is no error.
 func emulate(ctx context.Context, a *app, s emulateSettings) (err error) {
+	//nolint:contextcheck // the emulator ends with Close
 	cloud, err := emulator.Start(emulator.Options{Listen: s.Listen, KeyDelay: keyDelays(s.KeyDelay), Seed: s.Seed, Token: s.Token})
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 	// goroutines.
 	lock := new(sync.Mutex)
 	a := &app{env: env, stdout: &syncWriter{lock, stdout}, stderr: &syncWriter{lock, stderr}}
-	root := newRoot(a)
+	root := newRoot(a) //nolint:contextcheck // the commands get it from ExecuteContextC
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage *usageError

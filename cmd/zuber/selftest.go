@@ -15,7 +15,6 @@ import (
 
 	"github.com/zuber-storage/zuber/pkg/cosi"
 	"github.com/zuber-storage/zuber/pkg/driver"
-	"github.com/zuber-storage/zuber/pkg/emulator"
 )
 
 func newSelftest(a *app) *cobra.Command {
@@ -53,11 +52,11 @@ when every step passed, 1 when one failed and 2 for a usage fault.`,
 // in the report; the error is then errReported.
 func selftest(ctx context.Context, a *app, s selftestSettings, specs []backendSpec) (err error) {
 	if s.Emulate {
-		cloud, spec, startErr := startEmulator(s.backendSettings, !s.PathStyle)
+		cloud, spec, startErr := startEmulator(s.backendSettings, !s.PathStyle) //nolint:contextcheck // the emulator ends with Close
 		if startErr != nil {
 			return startErr
 		}
-		defer func() { err = errors.Join(err, closeQuietly(cloud, err)) }()
+		defer func() { err = errors.Join(err, cloud.Close()) }()
 		specs = []backendSpec{spec}
 	}
 	backends, err := openAll(specs, wiring{
@@ -111,16 +110,6 @@ func selftest(ctx context.Context, a *app, s selftestSettings, specs []backendSp
 		return errReported
 	}
 	return nil
-}
-
-// closeQuietly ends the emulator; its own fault matters only if nothing else
-// went wrong.
-func closeQuietly(cloud *emulator.Emulator, err error) error {
-	closeErr := cloud.Close()
-	if err != nil {
-		return nil
-	}
-	return closeErr
 }
 
 // choose picks the back end of that name, or all for no name.

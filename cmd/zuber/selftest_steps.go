@@ -70,7 +70,7 @@ func (t tester) runRegion(ctx context.Context, region string) bool {
 	r := t.newTestRun(region)
 	res := result{Backend: t.backend.Name, Provider: t.backend.Kind, Region: region, Passed: true, Steps: []stepResult{}}
 	t.reporter.begin(res, t.settings)
-	bounded, cancel := context.WithTimeout(ctx, t.settings.Timeout)
+	bounded, cancel := cancelledAfter(ctx, t.settings.Timeout)
 	defer cancel()
 	for _, step := range r.steps() {
 		s := timed(step.name, func() (string, error) { return step.do(bounded) })
@@ -94,6 +94,17 @@ func (t tester) runRegion(ctx context.Context, region string) bool {
 	}
 	t.reporter.end(res)
 	return res.Passed
+}
+
+// cancelledAfter is a time-out without a deadline: gRPC would hand a deadline to
+// the driver, which may then give up a moment before the context here has ended.
+func cancelledAfter(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	timer := time.AfterFunc(limit, cancel)
+	return ctx, func() {
+		timer.Stop()
+		cancel()
+	}
 }
 
 func timed(name string, do func() (string, error)) stepResult {

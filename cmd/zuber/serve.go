@@ -52,7 +52,7 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	logger.Info("Starting zuber", "version", build.Version, "commit", build.Commit, "go", build.Go)
 
 	if s.Emulate {
-		cloud, spec, startErr := startEmulator(s.backendSettings, false)
+		cloud, spec, startErr := startEmulator(s.backendSettings, false) //nolint:contextcheck // the emulator ends with Close
 		if startErr != nil {
 			return startErr
 		}

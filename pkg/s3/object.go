@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/tags"
 )
 
 // objectLimit bounds what GetObject reads into memory.
@@ -32,8 +33,14 @@ func (c *Client) PutMultipart(ctx context.Context, bucket, key string, data io.R
 
 // GetObject reads an object of at most 64 MiB; a missing one is code NoSuchKey.
 func (c *Client) GetObject(ctx context.Context, bucket, key string) ([]byte, error) {
+	return c.GetObjectVersion(ctx, bucket, key, "")
+}
+
+// GetObjectVersion is GetObject for one version of the object: "null" names what
+// was stored without versioning, the empty ID the current version.
+func (c *Client) GetObjectVersion(ctx context.Context, bucket, key, version string) ([]byte, error) {
 	const op = "GetObject"
-	body, info, _, err := c.minio.GetObject(ctx, bucket, key, minio.GetObjectOptions{})
+	body, info, _, err := c.minio.GetObject(ctx, bucket, key, minio.GetObjectOptions{VersionID: version})
 	if err != nil {
 		return nil, wrong(ctx, op, bucket, err)
 	}
@@ -76,4 +83,14 @@ func (c *Client) ListObjects(ctx context.Context, bucket, prefix string) ([]stri
 func (c *Client) StartUpload(ctx context.Context, bucket, key string) (string, error) {
 	id, err := c.minio.NewMultipartUpload(ctx, bucket, key, minio.PutObjectOptions{})
 	return id, wrong(ctx, "CreateMultipartUpload", bucket, err)
+}
+
+// TagObject replaces the tags of an object.
+func (c *Client) TagObject(ctx context.Context, bucket, key string, set map[string]string) error {
+	const op = "PutObjectTagging"
+	t, err := tags.NewTags(set, true)
+	if err != nil {
+		return &Error{Op: op, Bucket: bucket, Cause: err.Error()}
+	}
+	return wrong(ctx, op, bucket, c.minio.PutObjectTagging(ctx, bucket, key, t, minio.PutObjectTaggingOptions{}))
 }

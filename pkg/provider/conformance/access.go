@@ -14,11 +14,11 @@ func grantWorks(ctx context.Context, s *session) error {
 		return err
 	}
 	const account = "ba-00000000-0000-4000-8000-000000000001"
-	a, err := s.grantAccount(ctx, b, account)
+	a, err := s.grantAccount(ctx, b, account, provider.ReadWrite)
 	if err != nil {
 		return err
 	}
-	again, err := s.grantAccount(ctx, b, account)
+	again, err := s.grantAccount(ctx, b, account, provider.ReadWrite)
 	if err != nil {
 		return err
 	}
@@ -54,36 +54,6 @@ func grantMissing(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.remains(ctx, name)
-}
-
-func keysAreIsolated(ctx context.Context, s *session) error {
-	own, a, err := s.bucket(ctx)
-	if err != nil {
-		return err
-	}
-	_, other, err := s.bucket(ctx)
-	if err != nil {
-		return err
-	}
-	if err := a.client.PutObject(ctx, own.Name, "kept", []byte("data")); err != nil {
-		return err
-	}
-	attempts := map[string]error{
-		"put":           other.client.PutObject(ctx, own.Name, "x", []byte("x")),
-		"delete":        other.client.DeleteObject(ctx, own.Name, "kept"),
-		"delete bucket": other.client.DeleteBucket(ctx, own.Name),
-	}
-	_, attempts["get"] = other.client.GetObject(ctx, own.Name, "kept")
-	_, attempts["list"] = other.client.ListObjects(ctx, own.Name, "")
-	for what, err := range attempts {
-		if err == nil {
-			return fmt.Errorf("the key of another bucket may %s", what)
-		}
-	}
-	if err := holds(ctx, a.client, own.Name, "kept", "data"); err != nil {
-		return fmt.Errorf("after the attempts of another bucket's key: %w", err)
-	}
-	return nil
 }
 
 func revokeIdempotent(ctx context.Context, s *session) error {

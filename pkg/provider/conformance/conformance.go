@@ -33,6 +33,11 @@ type Options struct {
 	VirtualHosted bool
 	Transport     http.RoundTripper // for the S3 calls of the checks; nil means the default
 	NamePrefix    string            // of the buckets made; default "zuber-check"
+	// Owner returns a client that may change the shape of a bucket of the
+	// provider: versioning, policy, deletion. Nil means that the granted key may
+	// (Capabilities.SharedKeys); where it may not either, the checks do without
+	// what only an owner can set up.
+	Owner func(ctx context.Context, b provider.Bucket) (*s3.Client, error)
 }
 
 // Checks returns the list for one region.
@@ -54,7 +59,11 @@ func Checks(o Options) []Check {
 		{"get of a missing bucket is not found", getMissing},
 		{"grant returns a key that works, and the same key again", grantWorks},
 		{"grant of a missing bucket is not found", grantMissing},
-		{"a key is refused on another bucket", keysAreIsolated},
+		{"a key is refused on another bucket, in every mode", keysAreIsolated},
+		{"each mode may do what it says and nothing else", modesHold},
+		{"a mode that is not enforced is refused", unenforcedModeRefused},
+		{"revoke ends the key", revokeEndsKey},
+		{"a policy edited by hand is restored by the next grant", policyRestored},
 		{"revoke is idempotent", revokeIdempotent},
 		{"delete of a non-empty bucket is refused and loses nothing", deleteNonEmpty},
 		{"delete counts old versions and delete markers as content", deleteVersions},
@@ -150,17 +159,31 @@ type access struct {
 	ref    provider.AccountRef
 }
 
-// grant gives a fresh account ReadWrite access to the bucket.
-func (s *session) grant(ctx context.Context, b provider.Bucket) (access, error) {
-	return s.grantAccount(ctx, b, "ba-"+strings.ToLower(rand.Text()))
+// grant gives a fresh account access to the bucket.
+func (s *session) grant(ctx context.Context, b provider.Bucket, mode provider.Mode) (access, error) {
+	id, err := uuid()
+	if err != nil {
+		return access{}, err
+	}
+	return s.grantAccount(ctx, b, "ba-"+id, mode)
 }
 
-func (s *session) grantAccount(ctx context.Context, b provider.Bucket, account string) (access, error) {
+// uuid returns a random UUID, since COSI's account names end in one.
+func uuid() (string, error) {
+	var u [16]byte
+	if _, err := rand.Read(u[:]); err != nil {
+		return "", err
+	}
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]), nil
+}
+
+func (s *session) grantAccount(ctx context.Context, b provider.Bucket, account string, mode provider.Mode) (access, error) {
 	var g provider.Access
 	err := persist(ctx, func() (err error) {
 		g, err = s.GrantAccess(ctx, provider.AccessSpec{
 			Account: account,
-			Buckets: []provider.BucketAccess{{BucketRef: b.BucketRef, Mode: provider.ReadWrite}},
+			Buckets: []provider.BucketAccess{{BucketRef: b.BucketRef, Mode: mode}},
 		})
 		return err
 	})
@@ -190,8 +213,20 @@ func (s *session) bucket(ctx context.Context) (provider.Bucket, access, error) {
 	if err != nil {
 		return b, access{}, err
 	}
-	a, err := s.grant(ctx, b)
+	a, err := s.grant(ctx, b, provider.ReadWrite)
 	return b, a, err
+}
+
+// owner returns a client that may change the bucket's shape, nil if there is
+// none.
+func (s *session) owner(ctx context.Context, b provider.Bucket, a access) (*s3.Client, error) {
+	switch {
+	case s.o.Owner != nil:
+		return s.o.Owner(ctx, b)
+	case s.Capabilities().SharedKeys:
+		return a.client, nil
+	}
+	return nil, nil
 }
 
 // holds says that the object should be there with this content.

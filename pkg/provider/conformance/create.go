@@ -46,7 +46,11 @@ func createAdopts(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := a.client.DeleteBucket(ctx, b.Name); err != nil {
+	owner, err := s.owner(ctx, b, a)
+	if err != nil || owner == nil {
+		return err
+	}
+	if err := owner.DeleteBucket(ctx, b.Name); err != nil {
 		return fmt.Errorf("S3 delete of %q: %w", b.Name, err)
 	}
 	if _, err := s.GetBucket(ctx, b.BucketRef); !errors.Is(err, provider.ErrNotFound) {

@@ -54,7 +54,11 @@ func deleteVersions(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := a.client.SetVersioning(ctx, b.Name, true); err != nil {
+	owner, err := s.owner(ctx, b, a)
+	if err != nil || owner == nil {
+		return err
+	}
+	if err := owner.SetVersioning(ctx, b.Name, true); err != nil {
 		return err
 	}
 	if err := a.client.PutObject(ctx, b.Name, "old", []byte("data")); err != nil {
@@ -89,8 +93,14 @@ func deletePurges(ctx context.Context, s *session) error {
 	if err := a.client.PutObject(ctx, b.Name, "null version", []byte("0")); err != nil {
 		return err
 	}
-	if err := a.client.SetVersioning(ctx, b.Name, true); err != nil {
+	owner, err := s.owner(ctx, b, a)
+	if err != nil {
 		return err
+	}
+	if owner != nil {
+		if err := owner.SetVersioning(ctx, b.Name, true); err != nil {
+			return err
+		}
 	}
 	for i := range 3 {
 		if err := a.client.PutObject(ctx, b.Name, "versions", []byte{byte('1' + i)}); err != nil {

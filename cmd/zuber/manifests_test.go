@@ -1,0 +1,342 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/zuber-storage/zuber/pkg/cosi"
+	"github.com/zuber-storage/zuber/pkg/driver"
+)
+
+// object is a Kubernetes object.
+type object map[string]any
+
+// at follows keys and indices; it is nil where the path ends early.
+func (o object) at(path ...any) any {
+	var here any = map[string]any(o)
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			m, _ := here.(map[string]any)
+			here = m[step]
+		case int:
+			list, _ := here.([]any)
+			if step >= len(list) {
+				return nil
+			}
+			here = list[step]
+		}
+	}
+	return here
+}
+
+func (o object) kind() string { s, _ := o.at("kind").(string); return s }
+
+// readManifest parses every document of a file, refusing duplicate keys.
+func readManifest(t *testing.T, path string) []object {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []object
+	decoder := yaml.NewDecoder(bytes.NewReader(raw))
+	for {
+		var o map[string]any // a named type would be the type of inner maps too
+		err := decoder.Decode(&o)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all = append(all, o)
+	}
+}
+
+// manifests reads everything under config.
+func manifests(t *testing.T) map[string][]object {
+	t.Helper()
+	all := map[string][]object{}
+	dir := filepath.Join(root, "config")
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		all[name] = readManifest(t, path)
+		return err
+	})
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d manifests, %v", len(all), err)
+	}
+	return all
+}
+
+func TestManifestsAreObjects(t *testing.T) {
+	for name, objects := range manifests(t) {
+		if name == "samples/backends.yaml" {
+			continue // a configuration of ours, see TestSampleConfiguration
+		}
+		if len(objects) == 0 {
+			t.Errorf("%s holds nothing", name)
+		}
+		for i, o := range objects {
+			version, _ := o.at("apiVersion").(string)
+			if o.kind() == "" || version == "" {
+				t.Errorf("%s, document %d: apiVersion or kind is missing", name, i)
+			}
+			if o.kind() != "Kustomization" && o.at("metadata", "name") == nil {
+				t.Errorf("%s, document %d: the %s has no name", name, i, o.kind())
+			}
+		}
+	}
+}
+
+// TestKustomizations: what they list is there, and every other file of their
+// directory is listed.
+func TestKustomizations(t *testing.T) {
+	all := manifests(t)
+	found := 0
+	for name, objects := range all {
+		if filepath.Base(name) != "kustomization.yaml" {
+			continue
+		}
+		found++
+		dir := filepath.Dir(name)
+		listed, _ := objects[0].at("resources").([]any)
+		for _, resource := range listed {
+			path := filepath.Join(dir, resource.(string))
+			_, file := all[path]
+			_, directory := all[filepath.Join(path, "kustomization.yaml")]
+			if !file && !directory {
+				t.Errorf("%s lists %s, which there is not", name, resource)
+			}
+		}
+		for other := range all {
+			if filepath.Dir(other) == dir && other != name && !slices.Contains(listed, any(filepath.Base(other))) {
+				t.Errorf("%s does not list %s", name, filepath.Base(other))
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d kustomizations, want 2", found)
+	}
+}
+
+func deployment(t *testing.T) object {
+	t.Helper()
+	return readManifest(t, filepath.Join(root, "config/manager/deployment.yaml"))[0]
+}
+
+// container returns a container of the Deployment.
+func container(t *testing.T, name string) object {
+	t.Helper()
+	list, _ := deployment(t).at("spec", "template", "spec", "containers").([]any)
+	for _, c := range list {
+		if o := object(c.(map[string]any)); o.at("name") == name {
+			return o
+		}
+	}
+	t.Fatalf("the Deployment has no container %s", name)
+	return nil
+}
+
+// TestDeploymentStarts takes the container's command line and checks it as the
+// program does.
+func TestDeploymentStarts(t *testing.T) {
+	c := container(t, "zuber")
+	var args []string
+	for _, a := range c.at("args").([]any) {
+		args = append(args, a.(string))
+	}
+	if args[0] != "serve" {
+		t.Fatalf("args %q", args)
+	}
+	s := bound(t, nil, args[1:]...)
+	if s.Endpoint != "unix:///var/lib/cosi/cosi.sock" || s.DriverName != defaultDriverName || s.AllowDeleteAll {
+		t.Errorf("%+v", s)
+	}
+	_, port, _ := strings.Cut(s.MetricsAddress, ":")
+	if got := c.at("ports", 0, "containerPort"); port != "8080" || got != 8080 {
+		t.Errorf("metrics on %s, port %v", s.MetricsAddress, got)
+	}
+	names := []string{envToken, envTokenFile, envAPIURL}
+	for _, cmd := range newRoot(&app{stdout: io.Discard, stderr: io.Discard}).Commands() {
+		for _, f := range flags(cmd) {
+			names = append(names, envName(f.Name))
+		}
+	}
+	for _, e := range c.at("env").([]any) {
+		if name := e.(map[string]any)["name"].(string); !slices.Contains(names, name) {
+			t.Errorf("the variable %s is not known", name)
+		}
+	}
+	grace := deployment(t).at("spec", "template", "spec", "terminationGracePeriodSeconds").(int)
+	if float64(grace) <= s.ShutdownTimeout.Seconds() {
+		t.Errorf("%d s of grace do not cover --shutdown-timeout %s", grace, s.ShutdownTimeout)
+	}
+}
+
+// probeCode asks a handler as the kubelet does.
+func probeCode(t *testing.T, handler http.Handler, path string) int {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+strings.TrimPrefix(path, "/"), nil))
+	return recorder.Code
+}
+
+func TestDeploymentProbesExist(t *testing.T) {
+	c := container(t, "zuber")
+	handler := webHandler(prometheus.NewRegistry(), func() error { return nil })
+	for _, probe := range []string{"livenessProbe", "readinessProbe"} {
+		path, _ := c.at(probe, "httpGet", "path").(string)
+		if code := probeCode(t, handler, path); code != 200 || path == "" {
+			t.Errorf("%s %q answers %d", probe, path, code)
+		}
+	}
+}
+
+// TestDeploymentIsRestricted: what the namespace's pod security level wants, for
+// both containers, and a socket that both can use.
+func TestDeploymentIsRestricted(t *testing.T) {
+	pod := deployment(t)
+	spec := []any{"spec", "template", "spec"}
+	if pod.at(append(spec, "securityContext", "runAsNonRoot")...) != true ||
+		pod.at(append(spec, "securityContext", "fsGroup")...) != 65532 ||
+		pod.at(append(spec, "securityContext", "seccompProfile", "type")...) != "RuntimeDefault" {
+		t.Errorf("security context of the pod: %v", pod.at(append(spec, "securityContext")...))
+	}
+	for _, name := range []string{"zuber", "sidecar"} {
+		c := container(t, name)
+		if c.at("securityContext", "readOnlyRootFilesystem") != true || c.at("securityContext", "allowPrivilegeEscalation") != false ||
+			c.at("securityContext", "capabilities", "drop", 0) != "ALL" {
+			t.Errorf("%s: %v", name, c.at("securityContext"))
+		}
+		if c.at("resources", "requests", "memory") == nil || c.at("resources", "limits", "memory") == nil {
+			t.Errorf("%s: %v", name, c.at("resources"))
+		}
+		if c.at("volumeMounts", 0, "mountPath") != "/var/lib/cosi" || c.at("volumeMounts", 0, "name") != "socket" {
+			t.Errorf("%s: %v", name, c.at("volumeMounts"))
+		}
+	}
+	if image := container(t, "sidecar").at("image"); image != "registry.k8s.io/sig-storage/objectstorage-sidecar:v0.2.2" {
+		t.Errorf("sidecar image %v", image)
+	}
+}
+
+// TestRBAC holds the permissions to what the sidecar needs and no more.
+func TestRBAC(t *testing.T) {
+	want := map[string]string{
+		"buckets": "get list watch update delete", "bucketclaims": "get list watch update delete", "bucketaccesses": "get list watch update delete",
+		"buckets/status": "get update", "bucketclaims/status": "get update", "bucketaccesses/status": "get update",
+		"bucketclasses": "get list watch", "bucketaccessclasses": "get list watch",
+		"secrets": "get create update delete", "events": "create patch",
+		"leases": "get list watch create update delete",
+	}
+	got := map[string]string{}
+	for _, file := range []string{"rbac/clusterrole.yaml", "rbac/role.yaml"} {
+		objects := manifests(t)[file]
+		rules, _ := objects[0].at("rules").([]any)
+		for _, rule := range rules {
+			r := object(rule.(map[string]any))
+			verbs := []string{}
+			for _, v := range r.at("verbs").([]any) {
+				verbs = append(verbs, v.(string))
+			}
+			for _, resource := range r.at("resources").([]any) {
+				got[resource.(string)] = strings.Join(verbs, " ")
+			}
+		}
+		binding := objects[1]
+		if binding.at("subjects", 0, "name") != "zuber" || binding.at("subjects", 0, "namespace") != "zuber-system" ||
+			binding.at("roleRef", "name") != objects[0].at("metadata", "name") || binding.at("roleRef", "kind") != objects[0].kind() {
+			t.Errorf("%s: the binding does not bind: %v", file, binding)
+		}
+	}
+	for resource, verbs := range want {
+		if got[resource] != verbs {
+			t.Errorf("%s: %q, want %q", resource, got[resource], verbs)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%v", got)
+	}
+	if name := deployment(t).at("spec", "template", "spec", "serviceAccountName"); name != manifests(t)["rbac/serviceaccount.yaml"][0].at("metadata", "name") {
+		t.Errorf("the Deployment runs as %v", name)
+	}
+}
+
+// TestSamples runs the sample classes through the driver.
+func TestSamples(t *testing.T) {
+	all := manifests(t)
+	class, accessClass := all["samples/classes.yaml"][0], all["samples/classes.yaml"][1]
+	claim, access := all["samples/claim.yaml"][0], all["samples/claim.yaml"][1]
+	for _, o := range []object{class, accessClass} {
+		if o.at("driverName") != defaultDriverName {
+			t.Errorf("%s: driver name %v", o.kind(), o.at("driverName"))
+		}
+	}
+	if accessClass.at("authenticationType") != "Key" {
+		t.Errorf("authenticationType %v", accessClass.at("authenticationType"))
+	}
+	for what, pair := range map[string][2]any{
+		"class of the claim":  {claim.at("spec", "bucketClassName"), class.at("metadata", "name")},
+		"class of the access": {access.at("spec", "bucketAccessClassName"), accessClass.at("metadata", "name")},
+		"claim of the access": {access.at("spec", "bucketClaimName"), claim.at("metadata", "name")},
+		"Secret of the pod":   {all["samples/pod.yaml"][0].at("spec", "volumes", 0, "secret", "secretName"), access.at("spec", "credentialsSecretName")},
+	} {
+		if pair[0] != pair[1] || pair[0] == nil {
+			t.Errorf("%s: %v and %v", what, pair[0], pair[1])
+		}
+	}
+
+	parameters := map[string]string{}
+	for key, value := range class.at("parameters").(map[string]any) {
+		parameters[key] = value.(string)
+	}
+	cloud, spec, err := startEmulator(backendSettings{KeyDelay: delayNone}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cloud.Close() }()
+	backends, err := openAll([]backendSpec{spec}, wiring{DriverName: defaultDriverName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := driver.New(driver.Config{Name: defaultDriverName, Backends: backends})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := cosi.NewClient(cosi.Options{Driver: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	id, err := client.CreateBucket(t.Context(), "bucket-sample", parameters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.GrantAccess(t.Context(), id, "ba-sample", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSampleConfiguration(t *testing.T) {
+	file, err := readConfigFile(filepath.Join(root, "config/samples/backends.yaml"))
+	if err != nil || len(file.Backends) != 2 {
+		t.Errorf("%+v, %v", file, err)
+	}
+}

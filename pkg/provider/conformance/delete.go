@@ -8,16 +8,19 @@ import (
 )
 
 // remains returns an error when something of the bucket still carries our mark.
+// A cloud's lists may lag behind what was deleted.
 func (s *session) remains(ctx context.Context, name string) error {
-	for r, err := range s.Inventory(ctx) {
-		if err != nil {
-			return fmt.Errorf("inventory: %w", err)
+	return eventually(ctx, func() error {
+		for r, err := range s.Inventory(ctx) {
+			if err != nil {
+				return fmt.Errorf("inventory: %w", err)
+			}
+			if r.Bucket == name {
+				return fmt.Errorf("%s %s of bucket %q is left over", r.Kind, r.ID, name)
+			}
 		}
-		if r.Bucket == name {
-			return fmt.Errorf("%s %s of bucket %q is left over", r.Kind, r.ID, name)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func deleteNonEmpty(ctx context.Context, s *session) error {

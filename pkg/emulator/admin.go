@@ -25,7 +25,7 @@ const adminHelp = `{
   "GET /_emulator/calls": "the recorded calls",
   "POST /_emulator/reset-calls": "forget them",
   "GET /_emulator/faults": "the injected faults with their counts",
-  "POST /_emulator/faults": "inject one: plane, operation, region, after, times, probability, latency, status, header, body, loseAnswer, cutConnection, resetBodyAfter",
+  "POST /_emulator/faults": "inject one: cloud, plane, operation, region, after, times, probability, latency, status, header, body, loseAnswer, cutConnection, resetBodyAfter",
   "DELETE /_emulator/faults": "remove all",
   "DELETE /_emulator/faults/{id}": "remove one",
   "GET /_emulator/key-delay": "how late each region learns of new and removed keys",
@@ -90,6 +90,7 @@ func (d *duration) UnmarshalText(b []byte) error {
 
 // faultJSON is Fault on the wire.
 type faultJSON struct {
+	Cloud          string      `json:"cloud,omitempty"`
 	Plane          string      `json:"plane,omitempty"`
 	Operation      string      `json:"operation,omitempty"`
 	Region         string      `json:"region,omitempty"`
@@ -107,7 +108,7 @@ type faultJSON struct {
 
 func (j faultJSON) fault() Fault {
 	f := Fault{
-		Plane: j.Plane, Operation: j.Operation, Region: j.Region,
+		Cloud: j.Cloud, Plane: j.Plane, Operation: j.Operation, Region: j.Region,
 		After: j.After, Times: j.Times, Probability: j.Probability,
 		Latency: time.Duration(j.Latency), Status: j.Status, Body: j.Body,
 		LoseAnswer: j.LoseAnswer, CutConnection: j.CutConnection, ResetBodyAfter: j.ResetBodyAfter,
@@ -133,7 +134,7 @@ type activeFaultJSON struct {
 
 func activeFaultToJSON(a activeFault) activeFaultJSON {
 	return activeFaultJSON{a.ID, a.Seen, a.Hits, faultJSON{
-		Plane: a.Plane, Operation: a.Operation, Region: a.Region,
+		Cloud: a.Cloud, Plane: a.Plane, Operation: a.Operation, Region: a.Region,
 		After: a.After, Times: a.Times, Probability: a.Probability,
 		Latency: duration(a.Latency), Status: a.Status, Header: a.Header, Body: a.Body,
 		LoseAnswer: a.LoseAnswer, CutConnection: a.CutConnection, ResetBodyAfter: a.ResetBodyAfter,

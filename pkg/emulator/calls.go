@@ -10,6 +10,7 @@ const maxCalls = 1 << 16
 
 // Call is one recorded HTTP request.
 type Call struct {
+	Cloud     string `json:"cloud"`            // CloudCloudscale or CloudStackit
 	Plane     string `json:"plane"`            // PlaneControl or PlaneS3
 	Operation string `json:"operation"`        // as Fault names it; "" if unknown
 	Region    string `json:"region,omitempty"` // S3 plane only

@@ -139,7 +139,7 @@ func newCloudscale(o Options) (*Cloudscale, error) {
 	return c, nil
 }
 
-func (c *Cloudscale) name() string   { return "cloudscale" }
+func (c *Cloudscale) name() string   { return CloudCloudscale }
 func (c *Cloudscale) keys() *keyring { return c.ring }
 
 func (c *Cloudscale) endpoints() []endpoint {
@@ -234,10 +234,11 @@ rclone (its older releases fail while AWS_CA_BUNDLE is set: unset it):
   echo hello | rclone rcat :s3:demo/hello.txt
   rclone ls :s3:demo
 
-Faults, calls and state, with a fault to begin with:
+Faults, calls and state; the second line makes the next PutObject fail, the third takes that back:
 
   curl -sS %[1]s_emulator/
   curl -sS -d '{"plane":"s3","operation":"PutObject","times":1,"status":503}' %[1]s_emulator/faults
+  curl -sS -X DELETE %[1]s_emulator/faults
 `
 
 func (c *Cloudscale) describe(w io.Writer) error {

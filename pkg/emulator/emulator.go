@@ -3,9 +3,9 @@
 // independent reading of the clouds' wire behaviour and therefore imports no
 // cloud SDK.
 //
-// It serves one cloud, cloudscale.ch, whose behaviour lives in the files named
-// cloudscale*.go. Listeners, faults, call records, late keys and the admin
-// endpoint know nothing of it.
+// It serves two clouds, cloudscale.ch and STACKIT, whose behaviour lives in the
+// files named cloudscale*.go and stackit*.go. Listeners, faults, call records,
+// late keys and the admin endpoint know nothing of them.
 package emulator
 
 import (
@@ -22,11 +22,18 @@ const (
 	PlaneS3      = "s3"      // the S3 endpoints
 )
 
+// Cloud names, as Fault and Call use them.
+const (
+	CloudCloudscale = "cloudscale"
+	CloudStackit    = "stackit"
+)
+
 // Options configures Start. The zero value is a usable emulator on free ports.
 type Options struct {
-	// Listen is the host:port of the control plane, default 127.0.0.1:0. With a
-	// fixed port the region endpoints take the ports that follow it, in the
-	// order of the cloud's regions; with port 0 every listener takes a free one.
+	// Listen is the host:port of cloudscale's control plane, default 127.0.0.1:0.
+	// With a fixed port the other listeners take the ports that follow it: the
+	// region endpoints in the order of the cloud's regions, then STACKIT's control
+	// plane and its regions. With port 0 every listener takes a free one.
 	Listen string
 	// Now is the clock of users, keys, objects and metrics, default time.Now. It
 	// must be safe for concurrent use. Fault latencies run on real time.
@@ -41,9 +48,11 @@ type Options struct {
 	// restart; the other tokens are derived from it. Empty makes a random one.
 	// Allowed are letters, digits, "-", "." and "_".
 	Token string
+	// Stackit configures the second cloud.
+	Stackit StackitOptions
 }
 
-// Emulator is one running emulated cloud. All methods are safe for concurrent use.
+// Emulator is a set of running emulated clouds. All methods are safe for concurrent use.
 type Emulator struct {
 	faults     *faultList
 	calls      *callLog
@@ -83,12 +92,16 @@ func Start(o Options) (*Emulator, error) {
 		clouds:     []cloud{cs},
 		cloudscale: cs,
 	}
+	if err := e.addStackit(&o, o.Stackit); err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
 	if err := e.setKeyDelay(o.KeyDelay); err != nil {
 		return nil, fmt.Errorf("emulator: key delay: %w", err)
 	}
 	var eps []endpoint
 	for _, c := range e.clouds {
 		for i, ep := range c.endpoints() {
+			ep.cloud = c.name()
 			ep.handler = e.withFaults(ep)
 			if i == 0 {
 				ep.handler = e.withAdmin(ep.handler)

@@ -55,7 +55,7 @@ func TestFixedToken(t *testing.T) {
 	}
 }
 
-// fixedPort starts an emulator on three ports in a row that were free.
+// fixedPort starts an emulator on ports in a row that were free.
 func fixedPort(t *testing.T, host string) (*Emulator, int) {
 	t.Helper()
 	var last error
@@ -74,14 +74,18 @@ func fixedPort(t *testing.T, host string) (*Emulator, int) {
 		}
 		last = err
 	}
-	t.Fatalf("no three free ports in a row: %v", last)
+	t.Fatalf("no free ports in a row: %v", last)
 	return nil, 0
 }
 
 func TestFixedPort(t *testing.T) {
 	e, port := fixedPort(t, "127.0.0.1")
 	cs := e.Cloudscale()
-	for i, got := range []string{strings.TrimSuffix(cs.APIURL, "/"), cs.Endpoints["rma"], cs.Endpoints["lpg"]} {
+	su := e.Stackit()
+	for i, got := range []string{
+		strings.TrimSuffix(cs.APIURL, "/"), cs.Endpoints["rma"], cs.Endpoints["lpg"],
+		strings.TrimSuffix(su.APIURL, "/"), su.Endpoints["eu01"], su.Endpoints["eu02"],
+	} {
 		if want := fmt.Sprintf("http://127.0.0.1:%d", port+i); got != want {
 			t.Errorf("endpoint %d is %s, want %s", i, got, want)
 		}
@@ -284,15 +288,15 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	want := []Call{
-		{PlaneControl, "CreateObjectsUser", "", "POST", "/v1/objects-users", 201},
-		{PlaneControl, "ListObjectsUsers", "", "GET", "/v1/objects-users", 200},
-		{PlaneControl, "GetObjectsUser", "", "HEAD", "/v1/objects-users/" + u.ID, 200},
-		{PlaneControl, "UpdateObjectsUser", "", "PATCH", "/v1/objects-users/" + u.ID, 204},
-		{PlaneControl, "GetBucketMetrics", "", "GET", "/v1/metrics/buckets", 400},
-		{PlaneControl, "ListRegions", "", "GET", "/v1/regions", 401},
-		{PlaneControl, "", "", "PUT", "/v1/regions", 405},
-		{PlaneControl, "", "", "GET", "/v1/nothing", 404},
-		{PlaneControl, "DeleteObjectsUser", "", "DELETE", "/v1/objects-users/" + u.ID, 204},
+		{CloudCloudscale, PlaneControl, "CreateObjectsUser", "", "POST", "/v1/objects-users", 201},
+		{CloudCloudscale, PlaneControl, "ListObjectsUsers", "", "GET", "/v1/objects-users", 200},
+		{CloudCloudscale, PlaneControl, "GetObjectsUser", "", "HEAD", "/v1/objects-users/" + u.ID, 200},
+		{CloudCloudscale, PlaneControl, "UpdateObjectsUser", "", "PATCH", "/v1/objects-users/" + u.ID, 204},
+		{CloudCloudscale, PlaneControl, "GetBucketMetrics", "", "GET", "/v1/metrics/buckets", 400},
+		{CloudCloudscale, PlaneControl, "ListRegions", "", "GET", "/v1/regions", 401},
+		{CloudCloudscale, PlaneControl, "", "", "PUT", "/v1/regions", 405},
+		{CloudCloudscale, PlaneControl, "", "", "GET", "/v1/nothing", 404},
+		{CloudCloudscale, PlaneControl, "DeleteObjectsUser", "", "DELETE", "/v1/objects-users/" + u.ID, 204},
 	}
 	if got := e.Calls(); !slices.Equal(got, want) {
 		t.Errorf("calls\n got %+v\nwant %+v", got, want)
@@ -301,7 +305,7 @@ func TestCalls(t *testing.T) {
 	v := createUser(t, e, cs.Token, `{"display_name":"y"}`)
 	makeBucket(t, s3(t, e, "lpg", v), "box")
 	calls := e.Calls()
-	if got, want := calls[len(calls)-1], (Call{PlaneS3, "CreateBucket", "lpg", "PUT", "/box/", 200}); got != want {
+	if got, want := calls[len(calls)-1], (Call{CloudCloudscale, PlaneS3, "CreateBucket", "lpg", "PUT", "/box/", 200}); got != want {
 		t.Errorf("last call is %+v, want %+v", got, want)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Fault is a disturbance of matching calls. Plane, Operation and Region select
+// Fault is a disturbance of matching calls. Cloud, Plane, Operation and Region select
 // calls; After, Times and Probability select among those; the rest says what
 // happens. Latency comes first and combines with any outcome. Without an
 // outcome the call is merely late.
@@ -21,6 +21,7 @@ import (
 // The outage of a plane is a fault that names nothing but the plane, with
 // CutConnection or a Status. A rate limit is Status 429 with a Retry-After header.
 type Fault struct {
+	Cloud     string // CloudCloudscale, CloudStackit; "" = any
 	Plane     string // PlaneControl, PlaneS3; "" = any
 	Operation string // "CreateObjectsUser", …, or an S3 operation such as "PutObject"; "" = any
 	Region    string // S3 plane only; "" = any
@@ -52,7 +53,8 @@ func (f Fault) outcome() bool {
 }
 
 func (f Fault) matches(c Call) bool {
-	return (f.Plane == "" || f.Plane == c.Plane) &&
+	return (f.Cloud == "" || f.Cloud == c.Cloud) &&
+		(f.Plane == "" || f.Plane == c.Plane) &&
 		(f.Operation == "" || f.Operation == c.Operation) &&
 		(f.Region == "" || f.Region == c.Region)
 }
@@ -65,6 +67,8 @@ func (f Fault) validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+	bad(f.Cloud != "" && f.Cloud != CloudCloudscale && f.Cloud != CloudStackit,
+		"cloud is %q, want %q, %q or none for both", f.Cloud, CloudCloudscale, CloudStackit)
 	bad(f.Plane != "" && f.Plane != PlaneControl && f.Plane != PlaneS3,
 		"plane is %q, want %q, %q or none for both", f.Plane, PlaneControl, PlaneS3)
 	bad(f.Region != "" && f.Plane == PlaneControl, "region goes with the plane %q only", PlaneS3)

@@ -48,6 +48,8 @@ func TestFaultSelection(t *testing.T) {
 		{"everything", Fault{}, []string{"control", "rma", "lpg"}},
 		{"outage of the control plane", Fault{Plane: PlaneControl}, []string{"control"}},
 		{"outage of S3", Fault{Plane: PlaneS3}, []string{"rma", "lpg"}},
+		{"one cloud", Fault{Cloud: CloudCloudscale}, []string{"control", "rma", "lpg"}},
+		{"the other cloud", Fault{Cloud: CloudStackit}, nil},
 		{"one region", Fault{Region: "lpg"}, []string{"lpg"}},
 		{"operation of the control plane", Fault{Operation: "ListRegions"}, []string{"control"}},
 		{"operation of S3", Fault{Operation: "ListBuckets"}, []string{"rma", "lpg"}},

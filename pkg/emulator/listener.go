@@ -16,6 +16,7 @@ const closeTimeout = 10 * time.Second
 
 // endpoint is one listener's worth of a cloud.
 type endpoint struct {
+	cloud  string
 	plane  string
 	region string // S3 plane only
 	// handler carries calls out; operation names a call without reading its body.

@@ -17,7 +17,7 @@ var errCut = errors.New("connection cut by an injected fault")
 func (e *Emulator) withFaults(ep endpoint) http.Handler {
 	handler := ep.handler
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		call := Call{Plane: ep.plane, Operation: ep.operation(r), Region: ep.region, Method: r.Method, Path: r.URL.Path}
+		call := Call{Cloud: ep.cloud, Plane: ep.plane, Operation: ep.operation(r), Region: ep.region, Method: r.Method, Path: r.URL.Path}
 		entry := e.calls.begin(call)
 		latency, f := e.faults.strike(call)
 		if latency > 0 && !hold(r, latency) {

@@ -1,20 +1,39 @@
 package objectstore
 
 import (
+	"net/http"
+	"strings"
+
 	"github.com/zuber-storage/zuber/pkg/emulator/policy"
 )
 
 // The order everywhere is the gateway's: a Deny of the bucket policy ends it, an Allow grants, and only
-// what the policy is silent about goes to the ACL. Nobody is exempt, the bucket's owner included.
+// what the policy is silent about goes to the ACL. Nobody is exempt, the bucket's owner included. Where
+// accounts own the buckets, allowAccount decides in place of all that.
 
 // evaluate asks the policy of b about an action of the caller.
 func (q *request) evaluate(b *bucket, action, resource string) policy.Decision {
-	if b.policy == nil {
+	p := b.enforced(q.now)
+	if p == nil {
 		return policy.NoMatch
 	}
-	return b.policy.document.Evaluate(policy.Request{
-		Principal: q.caller.UID, Action: action, Resource: resource, Context: q.context,
-	})
+	r := policy.Request{Principal: q.caller.UID, Action: action, Resource: resource, Context: q.context}
+	if q.caller.Group != "" {
+		r.Groups = []string{q.caller.Group}
+	}
+	return p.document.Evaluate(r)
+}
+
+// allow authorises an action on a resource of b; acl answers for the ACL that the action falls back to.
+func (q *request) allow(b *bucket, action, resource string, acl func() bool) *apiError {
+	if q.store.traits.grid {
+		return q.allowAccount(b, action, resource)
+	}
+	switch decision := q.evaluate(b, action, resource); {
+	case decision == policy.Allow, decision == policy.NoMatch && acl():
+		return nil
+	}
+	return errAccessDenied()
 }
 
 func (b *bucket) ignorePublicACLs() bool {
@@ -33,16 +52,7 @@ func (q *request) allowBucket(action string) *apiError {
 
 // allowBucketResource authorises an action that falls back to the bucket's ACL, on the bucket or a key of it.
 func (q *request) allowBucketResource(action, resource string) *apiError {
-	switch q.evaluate(q.bucket, action, resource) {
-	case policy.Allow:
-		return nil
-	case policy.Deny:
-		return errAccessDenied()
-	}
-	if q.bucketACLAllows(permissionFor(action)) {
-		return nil
-	}
-	return errAccessDenied()
+	return q.allow(q.bucket, action, resource, func() bool { return q.bucketACLAllows(permissionFor(action)) })
 }
 
 // allowKey authorises an action on the request's key that falls back to the bucket's ACL: everything
@@ -54,27 +64,41 @@ func (q *request) allowKey(action string) *apiError {
 // allowObject authorises an action on the request's key that falls back to the object's own ACL. The
 // writer owns the object, so the bucket's owner does not pass here by itself.
 func (q *request) allowObject(action string, owner Identity, list acl) *apiError {
-	switch q.evaluate(q.bucket, action, q.bucket.arn(q.target.key)) {
-	case policy.Allow:
-		return nil
-	case policy.Deny:
-		return errAccessDenied()
-	}
-	if list.allows(owner, q.caller, permissionFor(action), q.bucket.ignorePublicACLs()) {
-		return nil
-	}
-	return errAccessDenied()
+	return q.allow(q.bucket, action, q.bucket.arn(q.target.key), func() bool {
+		return list.allows(owner, q.caller, permissionFor(action), q.bucket.ignorePublicACLs())
+	})
 }
 
-// object finds the version that the request reads. An absent one is told as such only to those who may
-// list the bucket, and that is decided before any permission on the object.
-func (q *request) object() (*version, *apiError) {
-	v := q.bucket.find(q.target.key, q.query.Get("versionId"))
-	if v == nil {
-		return nil, q.absent(q.bucket)
+// object finds the version that the request is about, and authorises the action on it.
+func (q *request) object(action string) (*version, *apiError) {
+	v, err := q.find(q.bucket, q.target.key, q.query.Get("versionId"), action)
+	if err != nil {
+		return nil, err
 	}
 	q.addTagContext(v)
-	return v, nil
+	return v, q.allowObject(action, v.owner, v.acl)
+}
+
+// find returns a version of b. An absent one is told as such only to those who may list the bucket. The
+// gateway decides that before any permission on the object, a grid after it.
+func (q *request) find(b *bucket, key, id, action string) (*version, *apiError) {
+	if v := b.find(key, id); v != nil {
+		return v, nil
+	}
+	if !q.store.traits.grid {
+		return nil, q.absent(b)
+	}
+	if err := q.allowAccount(b, action, b.arn(key)); err != nil {
+		return nil, err
+	}
+	err := q.absent(b)
+	if latest := b.latest(key); id == "" && latest != nil && err.code == "NoSuchKey" {
+		if strings.HasSuffix(action, "Tagging") {
+			err = errMethodNotAllowed()
+		}
+		err.header = http.Header{"X-Amz-Delete-Marker": {"true"}}
+	}
+	return nil, err
 }
 
 // absent is the answer to reading a key that b does not hold.
@@ -82,16 +106,23 @@ func (q *request) absent(b *bucket) *apiError {
 	if !q.caller.anonymous && q.caller.UID == b.owner.UID {
 		return errNoSuchKey()
 	}
-	switch q.evaluate(b, "s3:ListBucket", b.arn("")) {
-	case policy.Allow:
-		return errNoSuchKey()
-	case policy.Deny:
-		return errAccessDenied()
+	mayList := func() bool { return b.acl.allows(b.owner, q.caller, permRead, b.ignorePublicACLs()) }
+	if err := q.allow(b, "s3:ListBucket", b.arn(""), mayList); err != nil {
+		return err
 	}
-	if b.acl.allows(b.owner, q.caller, permRead, b.ignorePublicACLs()) {
-		return errNoSuchKey()
+	return errNoSuchKey()
+}
+
+// owner is who owns what the request makes: the caller, or the account of the bucket that is made or
+// written to.
+func (q *request) owner() Identity {
+	switch {
+	case !q.store.traits.grid:
+		return q.caller.Identity
+	case q.bucket != nil:
+		return q.bucket.owner
 	}
-	return errAccessDenied()
+	return Identity{UID: q.caller.Account.ID, DisplayName: q.caller.Account.Name}
 }
 
 // versioned chooses between the action on an object and the one on a version of it.

@@ -25,14 +25,20 @@ func carriesObject(operation string) bool {
 }
 
 // readBody reads, decodes and verifies the body of an authenticated request.
-func readBody(r *http.Request, a authenticated, operation string) ([]byte, *apiError) {
+func readBody(r *http.Request, a authenticated, operation string, p *traits) ([]byte, *apiError) {
 	limit := int64(maxDocumentBody)
 	tooLarge := errInvalidRange()
+	if p.grid {
+		tooLarge = failure(http.StatusBadRequest, "EntityTooLarge", "")
+	}
+	if p.grid && operation == "PutBucketPolicy" {
+		tooLarge = failure(http.StatusBadRequest, "XMaxBucketPolicyLengthExceeded", "")
+	}
 	if carriesObject(operation) {
 		limit = maxObjectBody
 		tooLarge = failure(http.StatusBadRequest, "EntityTooLarge", "")
 	}
-	data, trailer, err := decodeBody(r, a, limit, tooLarge)
+	data, trailer, err := decodeBody(r, a, limit, tooLarge, p.trusting)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +49,7 @@ func readBody(r *http.Request, a authenticated, operation string) ([]byte, *apiE
 		// Its checksum headers speak of the object, not of the list of parts.
 		return data, nil
 	}
-	if err := verifyChecksums(r.Header, trailer, data); err != nil {
+	if err := verifyChecksums(r.Header, trailer, data, p.checksums); err != nil {
 		return nil, err
 	}
 	for name := range strings.SplitSeq(r.Header.Get("X-Amz-Trailer"), ",") {
@@ -55,7 +61,8 @@ func readBody(r *http.Request, a authenticated, operation string) ([]byte, *apiE
 	return data, nil
 }
 
-func decodeBody(r *http.Request, a authenticated, limit int64, tooLarge *apiError) ([]byte, map[string]string, *apiError) {
+// decodeBody takes the encoding of the transfer off; trusting leaves out what the signature says of the body.
+func decodeBody(r *http.Request, a authenticated, limit int64, tooLarge *apiError, trusting bool) ([]byte, map[string]string, *apiError) {
 	switch a.payload {
 	case streamingSigned, streamingSignedTrailer, streamingUnsignedTrailer:
 		size, err := strconv.ParseInt(r.Header.Get("X-Amz-Decoded-Content-Length"), 10, 64)
@@ -65,7 +72,9 @@ func decodeBody(r *http.Request, a authenticated, limit int64, tooLarge *apiErro
 		if size > limit {
 			return nil, nil, tooLarge
 		}
-		if a.payload != streamingUnsignedTrailer && a.chunks == nil {
+		if trusting {
+			a.chunks = nil
+		} else if a.payload != streamingUnsignedTrailer && a.chunks == nil {
 			// Signed chunks need a header signature to start from.
 			return nil, nil, errInvalidRequest("")
 		}
@@ -86,7 +95,7 @@ func decodeBody(r *http.Request, a authenticated, limit int64, tooLarge *apiErro
 	case int64(len(data)) > limit:
 		return nil, nil, tooLarge
 	}
-	if a.payload != unsignedPayload {
+	if a.payload != unsignedPayload && !trusting {
 		sum := sha256.Sum256(data)
 		if !strings.EqualFold(a.payload, hex.EncodeToString(sum[:])) {
 			return nil, nil, failure(http.StatusBadRequest, "XAmzContentSHA256Mismatch", "")

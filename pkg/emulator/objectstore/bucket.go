@@ -15,21 +15,25 @@ type bucketPolicy struct {
 }
 
 func (q *request) listBuckets() (*reply, *apiError) {
-	owner := q.caller.Identity
+	owner := q.owner()
 	if q.caller.anonymous {
+		if q.store.traits.grid {
+			return nil, errAccessDenied()
+		}
 		owner.UID = "anonymous"
 	}
 	out := listBucketsXML{NS: xmlns, Owner: ownerOf(owner)}
 	if !q.caller.anonymous {
-		for _, name := range q.store.ownedBy(q.caller.UID) {
+		for _, name := range q.store.ownedBy(owner.UID) {
 			out.Buckets.Bucket = append(out.Buckets.Bucket, bucketXML{Name: name, CreationDate: isoTime(q.store.buckets[name].created)})
 		}
 	}
 	return document(out)
 }
 
-// createBucket follows the measured matrix: a repetition by the owner is 200 and changes nothing, and
-// everything else about a taken name is 409, in whichever region the bucket is.
+// createBucket follows the measured matrix: at a gateway a repetition by the owner is 200 and changes
+// nothing, and everything else about a taken name is 409, in whichever region the bucket is. No bucket
+// policy has a say.
 func (q *request) createBucket() (*reply, *apiError) {
 	name := q.target.bucket
 	if !validBucketName(name) {
@@ -45,13 +49,17 @@ func (q *request) createBucket() (*reply, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := q.aclFromHeaders(q.caller.Identity, q.caller.Identity)
+	owner := q.owner()
+	list, err := q.aclFromHeaders(owner, owner)
 	if err != nil {
 		return nil, err
 	}
 	existing := q.store.buckets[name]
-	if existing != nil && (existing.owner.UID != q.caller.UID || existing.region != region || !existing.acl.equal(list)) {
-		return nil, errBucketExists()
+	if existing != nil {
+		same := existing.owner.UID == owner.UID && existing.region == region && existing.acl.equal(list)
+		if !same || !q.store.traits.recreate {
+			return nil, errBucketExists()
+		}
 	}
 	if constrained && q.region.Name != q.store.master() {
 		// The secondary region passes the request on, and the master refuses the constraint.
@@ -60,10 +68,10 @@ func (q *request) createBucket() (*reply, *apiError) {
 	if existing != nil {
 		return empty(http.StatusOK), nil
 	}
-	if len(q.store.ownedBy(q.caller.UID)) >= q.store.maxBuckets {
+	if len(q.store.ownedBy(owner.UID)) >= q.store.maxBuckets {
 		return nil, failure(http.StatusBadRequest, "TooManyBuckets", "")
 	}
-	b := newBucket(name, region, q.caller.Identity, q.now)
+	b := newBucket(name, region, owner, q.now)
 	b.acl = list
 	if strings.EqualFold(q.http.Header.Get("X-Amz-Bucket-Object-Lock-Enabled"), "true") {
 		b.lock = &objectLock{}
@@ -121,7 +129,11 @@ func (q *request) headBucket() (*reply, *apiError) {
 	if err := q.allowBucket("s3:ListBucket"); err != nil {
 		return nil, err
 	}
-	return empty(http.StatusOK), nil
+	res := empty(http.StatusOK)
+	if q.store.traits.grid {
+		res.header = http.Header{"X-Ntap-Sg-Bucket-Id": {q.bucket.id}}
+	}
+	return res, nil
 }
 
 // deleteBucket refuses while any version or delete marker is left. Unfinished uploads go with the bucket.
@@ -140,7 +152,11 @@ func (q *request) getBucketLocation() (*reply, *apiError) {
 	if err := q.allowBucket("s3:GetBucketLocation"); err != nil {
 		return nil, err
 	}
-	return document(locationXML{NS: xmlns, Region: q.bucket.region})
+	region := q.bucket.region
+	if q.store.traits.grid && region == "us-east-1" {
+		region = "" // as Amazon shows its first region
+	}
+	return document(locationXML{NS: xmlns, Region: region})
 }
 
 func (q *request) getBucketPolicy() (*reply, *apiError) {
@@ -155,8 +171,8 @@ func (q *request) getBucketPolicy() (*reply, *apiError) {
 	}, nil
 }
 
-// putBucketPolicy stores the text as it came. There is no safety net: a policy that denies its owner
-// everything can never be changed again.
+// putBucketPolicy stores the text as it came. There is no safety net: a policy that denies everybody who
+// has a key everything can never be changed again.
 func (q *request) putBucketPolicy() (*reply, *apiError) {
 	if err := q.allowBucket("s3:PutBucketPolicy"); err != nil {
 		return nil, err
@@ -164,14 +180,14 @@ func (q *request) putBucketPolicy() (*reply, *apiError) {
 	if q.bodyErr != nil {
 		return nil, q.bodyErr
 	}
-	parsed, err := policy.Parse(q.body, policy.RGW)
+	parsed, err := policy.Parse(q.body, q.store.traits.dialect)
 	if err != nil {
 		return nil, policyError(err)
 	}
 	if q.bucket.pab != nil && q.bucket.pab.BlockPublicPolicy && parsed.Public() {
 		return nil, errAccessDenied()
 	}
-	q.bucket.policy = &bucketPolicy{text: q.body, document: parsed}
+	q.setPolicy(&bucketPolicy{text: q.body, document: parsed})
 	return empty(http.StatusNoContent), nil
 }
 
@@ -179,7 +195,7 @@ func (q *request) deleteBucketPolicy() (*reply, *apiError) {
 	if err := q.allowBucket("s3:DeleteBucketPolicy"); err != nil {
 		return nil, err
 	}
-	q.bucket.policy = nil
+	q.setPolicy(nil)
 	return empty(http.StatusNoContent), nil
 }
 

@@ -1,6 +1,7 @@
 package objectstore
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"net/http"
@@ -32,36 +33,56 @@ func policyError(err error) *apiError {
 type configKind struct {
 	word      string // query word, and key in bucket.config
 	root      string // name of the document's root element
-	get, put  string // policy actions; deleting asks for put
+	get, put  string // policy actions
+	remove    string // policy action for deleting, if that is not put
 	missing   *apiError
 	emptyText string // answer while nothing is stored, where that is no error
+	// check judges a document to be stored; nil takes every one with the right root.
+	check func(text []byte) *apiError
 }
 
-func configKinds() []configKind {
-	blank := func(root string) string {
-		return xml.Header + "<" + root + ` xmlns="` + xmlns + `"></` + root + ">"
-	}
-	absent := func(code, message string) *apiError { return failure(http.StatusNotFound, code, message) }
+func notConfigured(code, message string) *apiError {
+	return failure(http.StatusNotFound, code, message)
+}
+
+func corsKind() configKind {
+	return configKind{word: "cors", root: "CORSConfiguration", get: "s3:GetBucketCORS", put: "s3:PutBucketCORS",
+		missing: notConfigured("NoSuchCORSConfiguration", "")}
+}
+
+func taggingKind() configKind {
+	return configKind{word: "tagging", root: "Tagging", get: "s3:GetBucketTagging", put: "s3:PutBucketTagging",
+		missing: notConfigured("NoSuchTagSet", ""), check: func(text []byte) *apiError {
+			_, err := parseTagging(text, maxBucketTags)
+			return err
+		}}
+}
+
+func notificationKind() configKind {
+	return configKind{word: "notification", root: "NotificationConfiguration", get: "s3:GetBucketNotification",
+		put: "s3:PutBucketNotification", emptyText: blankDocument("NotificationConfiguration")}
+}
+
+func blankDocument(root string) string {
+	return xml.Header + "<" + root + ` xmlns="` + xmlns + `"></` + root + ">"
+}
+
+func rgwKinds() []configKind {
 	return []configKind{
-		{word: "cors", root: "CORSConfiguration", get: "s3:GetBucketCORS", put: "s3:PutBucketCORS",
-			missing: absent("NoSuchCORSConfiguration", "")},
+		corsKind(), taggingKind(), notificationKind(),
 		{word: "lifecycle", root: "LifecycleConfiguration", get: "s3:GetLifecycleConfiguration",
-			put: "s3:PutLifecycleConfiguration", missing: absent("NoSuchLifecycleConfiguration", "")},
+			put: "s3:PutLifecycleConfiguration", missing: notConfigured("NoSuchLifecycleConfiguration", "")},
 		{word: "encryption", root: "ServerSideEncryptionConfiguration", get: "s3:GetBucketEncryption",
-			put: "s3:PutBucketEncryption", missing: absent("ServerSideEncryptionConfigurationNotFoundError",
+			put: "s3:PutBucketEncryption", missing: notConfigured("ServerSideEncryptionConfigurationNotFoundError",
 				"The server side encryption configuration was not found")},
-		{word: "tagging", root: "Tagging", get: "s3:GetBucketTagging", put: "s3:PutBucketTagging",
-			missing: absent("NoSuchTagSet", "")},
 		{word: "ownershipControls", root: "OwnershipControls", get: "s3:GetBucketOwnershipControls",
-			put: "s3:PutBucketOwnershipControls", emptyText: blank("OwnershipControls")},
-		{word: "notification", root: "NotificationConfiguration", get: "s3:GetBucketNotification",
-			put: "s3:PutBucketNotification", emptyText: blank("NotificationConfiguration")},
+			put: "s3:PutBucketOwnershipControls", emptyText: blankDocument("OwnershipControls")},
 		{word: "logging", root: "BucketLoggingStatus", get: "s3:GetBucketLogging",
-			put: "s3:PutBucketLogging", emptyText: blank("BucketLoggingStatus")},
+			put: "s3:PutBucketLogging", emptyText: blankDocument("BucketLoggingStatus")},
 		{word: "replication", root: "ReplicationConfiguration", get: "s3:GetReplicationConfiguration",
-			put: "s3:PutReplicationConfiguration", emptyText: blank("ReplicationConfiguration")},
+			put: "s3:PutReplicationConfiguration", emptyText: blankDocument("ReplicationConfiguration")},
 		{word: "accelerate", root: "AccelerateConfiguration", get: "s3:GetAccelerateConfiguration",
-			put: "s3:PutAccelerateConfiguration", emptyText: blank("AccelerateConfiguration")},
+			put: "s3:PutAccelerateConfiguration", emptyText: blankDocument("AccelerateConfiguration")},
 		{word: "requestPayment", root: "RequestPaymentConfiguration", get: "s3:GetBucketRequestPayment",
 			put: "s3:PutBucketRequestPayment", emptyText: xml.Header + `<RequestPaymentConfiguration xmlns="` + xmlns +
 				`"><Payer>BucketOwner</Payer></RequestPaymentConfiguration>`},
@@ -74,7 +95,7 @@ func (q *request) bucketConfig() (res *reply, err *apiError, ok bool) {
 	if word == "" || q.http.Method == http.MethodHead {
 		return nil, nil, false
 	}
-	for _, kind := range configKinds() {
+	for _, kind := range q.store.traits.kinds {
 		if kind.word != word {
 			continue
 		}
@@ -113,8 +134,8 @@ func (q *request) putConfig(kind configKind) (*reply, *apiError) {
 	if q.bodyErr != nil {
 		return nil, q.bodyErr
 	}
-	if kind.word == "tagging" {
-		if _, err := parseTagging(q.body, maxBucketTags); err != nil {
+	if kind.check != nil {
+		if err := kind.check(q.body); err != nil {
 			return nil, err
 		}
 	}
@@ -130,7 +151,7 @@ func (q *request) putConfig(kind configKind) (*reply, *apiError) {
 }
 
 func (q *request) deleteConfig(kind configKind) (*reply, *apiError) {
-	if err := q.allowBucket(kind.put); err != nil {
+	if err := q.allowBucket(cmp.Or(kind.remove, kind.put)); err != nil {
 		return nil, err
 	}
 	delete(q.bucket.config, kind.word)

@@ -11,6 +11,7 @@ import (
 	"hash/crc32"
 	"hash/crc64"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -53,24 +54,25 @@ func verifyContentMD5(header http.Header, data []byte) *apiError {
 	return nil
 }
 
-// verifyChecksums checks every x-amz-checksum-* value, whether it came as a header or as a trailer.
-func verifyChecksums(header http.Header, trailer map[string]string, data []byte) *apiError {
+// verifyChecksums checks every x-amz-checksum-* value of the given algorithms, whether it came as a header
+// or as a trailer.
+func verifyChecksums(header http.Header, trailer map[string]string, data []byte, algorithms []string) *apiError {
 	for name := range header {
-		if err := verifyChecksum(strings.ToLower(name), header.Get(name), data); err != nil {
+		if err := verifyChecksum(strings.ToLower(name), header.Get(name), data, algorithms); err != nil {
 			return err
 		}
 	}
 	for name, value := range trailer {
-		if err := verifyChecksum(name, value, data); err != nil {
+		if err := verifyChecksum(name, value, data, algorithms); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func verifyChecksum(name, value string, data []byte) *apiError {
+func verifyChecksum(name, value string, data []byte, algorithms []string) *apiError {
 	algorithm, ok := strings.CutPrefix(name, checksumPrefix)
-	if !ok {
+	if !ok || !slices.Contains(algorithms, algorithm) {
 		return nil
 	}
 	sum := newChecksum(algorithm)

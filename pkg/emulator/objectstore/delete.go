@@ -1,10 +1,6 @@
 package objectstore
 
-import (
-	"net/http"
-
-	"github.com/zuber-storage/zuber/pkg/emulator/policy"
-)
+import "net/http"
 
 // maxDeleteKeys is how many keys one DeleteObjects may name.
 const maxDeleteKeys = 1000
@@ -20,7 +16,7 @@ type deletion struct {
 func (q *request) deleteKey(key, versionID string, bypass bool) (deletion, *apiError) {
 	b := q.bucket
 	if versionID == "" && b.versioning != "" {
-		marker := &version{deleteMarker: true, modified: q.now, owner: q.caller.Identity}
+		marker := &version{deleteMarker: true, modified: q.now, owner: q.owner()}
 		b.add(key, marker)
 		return deletion{versionID: marker.id, marker: true}, nil
 	}
@@ -60,17 +56,17 @@ func (q *request) deleteObject() (*reply, *apiError) {
 	return res, nil
 }
 
-// deleteObjects deletes up to 1000 keys. The caller needs DeleteObject on the bucket itself, or the
-// whole call is refused; a policy is then asked for each key again.
+// deleteObjects deletes up to 1000 keys. The gateway's caller needs DeleteObject on the bucket itself, or
+// the whole call is refused, and is authorised for each key again; a grid's is for each key alone.
 func (q *request) deleteObjects() (*reply, *apiError) {
-	aclAllows := false
-	switch q.evaluate(q.bucket, "s3:DeleteObject", q.bucket.arn("")) {
-	case policy.Allow:
-	case policy.Deny:
-		return nil, errAccessDenied()
-	default:
-		if aclAllows = q.bucketACLAllows(permWrite); !aclAllows {
-			return nil, errAccessDenied()
+	grid, aclAllows := q.store.traits.grid, false
+	if !grid {
+		err := q.allow(q.bucket, "s3:DeleteObject", q.bucket.arn(""), func() bool {
+			aclAllows = q.bucketACLAllows(permWrite)
+			return aclAllows
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	if q.bodyErr != nil {
@@ -78,6 +74,9 @@ func (q *request) deleteObjects() (*reply, *apiError) {
 	}
 	var in deleteXML
 	if err := parseDocument(q.body, &in); err != nil || len(in.Objects) > maxDeleteKeys {
+		if grid {
+			return nil, errMalformedXML()
+		}
 		// The gateway sends the bare status here.
 		return nil, &apiError{status: http.StatusBadRequest, code: "BadRequest", bare: true}
 	}
@@ -86,8 +85,12 @@ func (q *request) deleteObjects() (*reply, *apiError) {
 	for _, o := range in.Objects {
 		d, err := q.deleteListed(o, aclAllows, bypass)
 		if err != nil {
-			// The message repeats the code, even where the single call has a better one.
-			out.Errors = append(out.Errors, deleteErrorXML{Key: o.Key, VersionID: o.VersionID, Code: err.code, Message: err.code})
+			// The gateway's message repeats the code, even where the single call has a better one.
+			message := err.code
+			if grid {
+				message = q.store.traits.message(err.code)
+			}
+			out.Errors = append(out.Errors, deleteErrorXML{Key: o.Key, VersionID: o.VersionID, Code: err.code, Message: message})
 			continue
 		}
 		if in.Quiet {
@@ -110,11 +113,8 @@ func (q *request) deleteListed(o deleteObjectXML, aclAllows, bypass bool) (delet
 	if o.VersionID != "" {
 		action = "s3:DeleteObjectVersion"
 	}
-	if q.bucket.policy != nil {
-		decision := q.evaluate(q.bucket, action, q.bucket.arn(o.Key))
-		if decision == policy.Deny || (decision == policy.NoMatch && !aclAllows) {
-			return deletion{}, errAccessDenied()
-		}
+	if err := q.allow(q.bucket, action, q.bucket.arn(o.Key), func() bool { return aclAllows }); err != nil {
+		return deletion{}, err
 	}
 	return q.deleteKey(o.Key, o.VersionID, bypass)
 }

@@ -2,7 +2,7 @@ package objectstore
 
 import (
 	"encoding/xml"
-	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -48,8 +48,7 @@ type reply struct {
 // permission, then the arguments.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	continueEmpty(w, r)
-	id := e.requestID()
-	w.Header().Set("X-Amz-Request-Id", id)
+	id := e.store.traits.label(e, w.Header())
 	t := e.store.target(r)
 	res, err := e.serve(r, t)
 	if err != nil {
@@ -88,6 +87,9 @@ func (e *endpoint) serve(r *http.Request, t target) (*reply, *apiError) {
 	if operation == "" {
 		return nil, errMethodNotAllowed()
 	}
+	if refused := e.store.traits.refuse(r, query, operation); refused != nil {
+		return nil, refused
+	}
 	a, failed := e.store.authenticate(r, e.region.Name, t, query)
 	if failed != nil {
 		return nil, failed
@@ -98,7 +100,7 @@ func (e *endpoint) serve(r *http.Request, t target) (*reply, *apiError) {
 	}
 	// Reading comes before the lock, so that a slow client holds up nobody; a bad body is
 	// reported only to those who may send one.
-	q.body, q.bodyErr = readBody(r, a, operation)
+	q.body, q.bodyErr = readBody(r, a, operation, e.store.traits)
 	q.resolveUsers()
 
 	e.store.mu.Lock()
@@ -124,6 +126,9 @@ func (q *request) findBucket() *apiError {
 	if b.region != q.region.Name && q.operation != "GetBucketLocation" {
 		return errRedirect(q.store.regionNamed(b.region), q.http)
 	}
+	if life := q.store.traits.uploadLife; life > 0 {
+		maps.DeleteFunc(b.uploads, func(_ string, u *upload) bool { return q.now.Sub(u.initiated) > life })
+	}
 	q.bucket = b
 	return nil
 }
@@ -138,22 +143,16 @@ func (e *endpoint) writeError(w http.ResponseWriter, r *http.Request, t target, 
 		return
 	}
 	w.Header().Set("Content-Type", "application/xml")
-	body := err.body(t.bucket, id, e.hostID())
+	shown := *err
+	if shown.message == "" {
+		shown.message = e.store.traits.message(err.code)
+	}
+	body := shown.body(e.store.traits.details(e, r, t, id))
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(err.status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body)
 	}
-}
-
-// requestID has the gateway's form: a counter, the time, and the zone.
-func (e *endpoint) requestID() string {
-	n := e.store.requests.Add(1)
-	return fmt.Sprintf("tx%021x-%010x-1-%s1", n, e.store.now().Unix(), e.region.Name)
-}
-
-func (e *endpoint) hostID() string {
-	return "1-" + e.region.Name + "1-" + e.region.Name
 }
 
 func empty(status int) *reply {
@@ -213,7 +212,7 @@ func baseContext(r *http.Request, who caller, now time.Time) map[string][]string
 		c["aws:SecureTransport"] = []string{"true"}
 	}
 	if !who.anonymous {
-		c["aws:username"] = []string{who.UID}
+		c["aws:username"] = []string{who.username()}
 	}
 	return c
 }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// apiError is an answer that is not a success. The gateway leaves most messages empty, so they are
-// empty here as well unless one was measured.
+// apiError is an answer that is not a success. Its message is empty unless the gateway was measured to
+// send one; a profile may have texts for those.
 type apiError struct {
 	status  int
 	code    string
@@ -79,7 +79,7 @@ func errRedirect(to *Region, r *http.Request) *apiError {
 
 // body renders the error document. The order of the elements, and that Message is there even when
 // empty, are the gateway's; some clients stumble over both.
-func (e *apiError) body(bucketName, requestID, hostID string) []byte {
+func (e *apiError) body(details [][2]string) []byte {
 	var b bytes.Buffer
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?><Error>`)
 	element := func(name, value string) {
@@ -90,11 +90,9 @@ func (e *apiError) body(bucketName, requestID, hostID string) []byte {
 	}
 	element("Code", e.code)
 	element("Message", e.message)
-	if bucketName != "" {
-		element("BucketName", bucketName)
+	for _, d := range details {
+		element(d[0], d[1])
 	}
-	element("RequestId", requestID)
-	element("HostId", hostID)
 	b.WriteString("</Error>")
 	return b.Bytes()
 }

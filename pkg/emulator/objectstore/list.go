@@ -17,11 +17,15 @@ type listing struct {
 	delimiter string
 	max       int
 	encoding  string
+	kind      string // type of the objects listed
 }
 
 // parseListing reads the shared parameters; maxParameter names the one that limits the page.
 func (q *request) parseListing(maxParameter string) (listing, *apiError) {
-	l := listing{prefix: q.query.Get("prefix"), delimiter: q.query.Get("delimiter"), encoding: q.query.Get("encoding-type")}
+	l := listing{
+		prefix: q.query.Get("prefix"), delimiter: q.query.Get("delimiter"), encoding: q.query.Get("encoding-type"),
+		kind: q.store.traits.objectType,
+	}
 	if l.encoding != "" && l.encoding != "url" {
 		return l, errInvalidArgument("")
 	}
@@ -139,7 +143,7 @@ func (q *request) anyCurrent(prefix string) bool {
 func (l listing) entry(key string, v *version, withOwner bool) objectXML {
 	o := objectXML{
 		Key: l.encode(key), LastModified: isoTime(v.modified), ETag: `"` + v.etag + `"`,
-		Size: len(v.data), StorageClass: storageClass, Type: "Normal",
+		Size: len(v.data), StorageClass: storageClass, Type: l.kind,
 	}
 	if withOwner {
 		owner := ownerOf(v.owner)
@@ -295,7 +299,7 @@ func (l listing) versionEntry(key string, v *version, latest bool) versionXML {
 	if !v.deleteMarker {
 		size := len(v.data)
 		e.XMLName = xmlName("Version")
-		e.ETag, e.Size, e.StorageClass, e.Type = `"`+v.etag+`"`, &size, storageClass, "Normal"
+		e.ETag, e.Size, e.StorageClass, e.Type = `"`+v.etag+`"`, &size, storageClass, l.kind
 	}
 	return e
 }

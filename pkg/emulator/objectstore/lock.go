@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/zuber-storage/zuber/pkg/emulator/policy"
 )
 
 const (
@@ -75,8 +73,8 @@ func (v *version) addLockHeaders(h http.Header) {
 
 // bypass tells whether the request asks to override governance retention and no policy forbids it.
 func (q *request) bypass(resource string) bool {
-	return strings.EqualFold(q.http.Header.Get("X-Amz-Bypass-Governance-Retention"), "true") &&
-		q.evaluate(q.bucket, "s3:BypassGovernanceRetention", resource) != policy.Deny
+	asked := strings.EqualFold(q.http.Header.Get("X-Amz-Bypass-Governance-Retention"), "true")
+	return asked && q.allow(q.bucket, "s3:BypassGovernanceRetention", resource, func() bool { return true }) == nil
 }
 
 // checkLock refuses to remove or to shorten the retention of a version that is held.
@@ -130,11 +128,8 @@ func (q *request) putObjectLockConfiguration() (*reply, *apiError) {
 
 // lockedObject finds the version that a retention or legal-hold request means.
 func (q *request) lockedObject(action string) (*version, *apiError) {
-	v, err := q.object()
+	v, err := q.object(action)
 	if err != nil {
-		return nil, err
-	}
-	if err := q.allowObject(action, v.owner, v.acl); err != nil {
 		return nil, err
 	}
 	if q.bucket.lock == nil {

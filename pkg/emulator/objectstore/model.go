@@ -9,6 +9,7 @@ import (
 // bucket is one bucket. The owner of the store's lock may read and change it.
 type bucket struct {
 	name    string
+	id      string
 	region  string
 	owner   Identity
 	created time.Time
@@ -16,6 +17,7 @@ type bucket struct {
 
 	versioning string // "", "Enabled" or "Suspended"
 	policy     *bucketPolicy
+	changes    []policyChange // in the order of writing; the last one is policy
 	pab        *publicAccessBlock
 	lock       *objectLock // nil unless the bucket was made with object lock
 	config     map[string][]byte
@@ -64,7 +66,7 @@ const nullVersion = "null"
 
 func newBucket(name, region string, owner Identity, created time.Time) *bucket {
 	return &bucket{
-		name: name, region: region, owner: owner, created: created,
+		name: name, id: randomUUID(), region: region, owner: owner, created: created,
 		config:  make(map[string][]byte),
 		objects: make(map[string][]*version),
 		uploads: make(map[string]*upload),

@@ -26,7 +26,7 @@ func (q *request) createMultipartUpload() (*reply, *apiError) {
 		return nil, err
 	}
 	u := &upload{
-		id: "2~" + randomID(31), key: q.target.key, initiated: q.now, owner: q.caller.Identity,
+		id: q.store.traits.uploadPrefix + randomID(31), key: q.target.key, initiated: q.now, owner: q.owner(),
 		pending: p, parts: make(map[int]*part),
 	}
 	q.bucket.uploads[u.id] = u
@@ -87,7 +87,7 @@ func (q *request) uploadPartCopy() (*reply, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if q.caller.anonymous || v.owner.UID != q.caller.UID {
+	if !q.store.traits.grid && (q.caller.anonymous || v.owner.UID != q.caller.UID) {
 		return nil, errAccessDenied()
 	}
 	if err := q.authoriseWrite(true); err != nil {
@@ -122,6 +122,9 @@ func (q *request) uploadPartCopy() (*reply, *apiError) {
 
 func (q *request) completeMultipartUpload() (*reply, *apiError) {
 	if err := q.authoriseWrite(false); err != nil {
+		return nil, err
+	}
+	if err := q.allowOverwrite(); err != nil {
 		return nil, err
 	}
 	if q.bodyErr != nil {

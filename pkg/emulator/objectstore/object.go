@@ -3,12 +3,11 @@ package objectstore
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/zuber-storage/zuber/pkg/emulator/policy"
 )
 
 const (
@@ -87,15 +86,19 @@ type pending struct {
 }
 
 func (q *request) pendingObject() (pending, *apiError) {
+	t := q.store.traits
 	if len(q.target.key) > maxKeyLength || !utf8.ValidString(q.target.key) {
-		return pending{}, failure(http.StatusBadRequest, "InvalidObjectName", "")
+		return pending{}, failure(http.StatusBadRequest, t.keyTooLong, "")
 	}
-	if class := q.http.Header.Get("X-Amz-Storage-Class"); class != "" && class != storageClass {
+	if class := q.http.Header.Get("X-Amz-Storage-Class"); class != "" && !slices.Contains(t.storageClasses, class) {
 		return pending{}, failure(http.StatusBadRequest, "InvalidStorageClass", "")
 	}
 	p := pending{header: storedHeader(q.http.Header)}
-	var err *apiError
-	if p.acl, err = q.aclFromHeaders(q.caller.Identity, q.bucket.owner); err != nil {
+	err := t.checkObject(q.http.Header, p.header)
+	if err != nil {
+		return p, err
+	}
+	if p.acl, err = q.aclFromHeaders(q.owner(), q.bucket.owner); err != nil {
 		return p, err
 	}
 	if p.tags, err = tagsFromHeader(q.http.Header.Get("X-Amz-Tagging")); err != nil {
@@ -116,6 +119,9 @@ func (q *request) putObject() (*reply, *apiError) {
 	if err := q.authoriseWrite(true); err != nil {
 		return nil, err
 	}
+	if err := q.allowOverwrite(); err != nil {
+		return nil, err
+	}
 	if q.bodyErr != nil {
 		return nil, q.bodyErr
 	}
@@ -126,7 +132,7 @@ func (q *request) putObject() (*reply, *apiError) {
 	if err := q.checkWriteConditions(); err != nil {
 		return nil, err
 	}
-	v := p.version(q.caller.Identity, q.body, md5Hex(q.body), q.now)
+	v := p.version(q.owner(), q.body, md5Hex(q.body), q.now)
 	q.bucket.add(q.target.key, v)
 	res := empty(http.StatusOK)
 	res.header = http.Header{"Etag": {`"` + v.etag + `"`}}
@@ -143,6 +149,9 @@ func (q *request) addVersionHeader(h http.Header, v *version) {
 
 // checkWriteConditions honours If-Match and If-None-Match on a write.
 func (q *request) checkWriteConditions() *apiError {
+	if !q.store.traits.conditionalWrites {
+		return nil
+	}
 	current := q.bucket.find(q.target.key, "")
 	if want := q.http.Header.Get("If-Match"); want != "" && (current == nil || !etagMatches(want, current.etag)) {
 		return errPrecondition()
@@ -183,11 +192,8 @@ func checkReadConditions(h http.Header, prefix string, v *version) *apiError {
 }
 
 func (q *request) getObject(head bool) (*reply, *apiError) {
-	v, err := q.object()
+	v, err := q.object(q.versioned("s3:GetObject", "s3:GetObjectVersion"))
 	if err != nil {
-		return nil, err
-	}
-	if err := q.allowObject(q.versioned("s3:GetObject", "s3:GetObjectVersion"), v.owner, v.acl); err != nil {
 		return nil, err
 	}
 	if err := checkReadConditions(q.http.Header, "", v); err != nil {
@@ -216,7 +222,9 @@ func (q *request) objectHeader(v *version) http.Header {
 	h.Set("ETag", `"`+v.etag+`"`)
 	h.Set("Last-Modified", v.modified.UTC().Format(http.TimeFormat))
 	h.Set("Accept-Ranges", "bytes")
-	h.Set("X-Rgw-Object-Type", "Normal")
+	if kind := q.store.traits.objectType; kind != "" {
+		h.Set("X-Rgw-Object-Type", kind)
+	}
 	if q.bucket.versioning != "" {
 		h.Set("X-Amz-Version-Id", v.id)
 	}
@@ -286,24 +294,16 @@ func (q *request) source() (*bucket, *version, *apiError) {
 		return nil, nil, errNoSuchBucket()
 	}
 	id := query.Get("versionId")
-	v := b.find(key, id)
-	if v == nil {
-		return nil, nil, q.absent(b)
-	}
 	action := "s3:GetObject"
 	if id != "" {
 		action = "s3:GetObjectVersion"
 	}
-	switch q.evaluate(b, action, b.arn(key)) {
-	case policy.Allow:
-	case policy.Deny:
-		return nil, nil, errAccessDenied()
-	default:
-		if !v.acl.allows(v.owner, q.caller, permRead, b.ignorePublicACLs()) {
-			return nil, nil, errAccessDenied()
-		}
+	v, failed := q.find(b, key, id, action)
+	if failed != nil {
+		return nil, nil, failed
 	}
-	return b, v, nil
+	mayRead := func() bool { return v.acl.allows(v.owner, q.caller, permRead, b.ignorePublicACLs()) }
+	return b, v, q.allow(b, action, b.arn(key), mayRead)
 }
 
 func (q *request) copyObject() (*reply, *apiError) {
@@ -317,6 +317,9 @@ func (q *request) copyObject() (*reply, *apiError) {
 		q.context["s3:x-amz-metadata-directive"] = []string{directive}
 	}
 	if err := q.authoriseWrite(false); err != nil {
+		return nil, err
+	}
+	if err := q.allowOverwrite(); err != nil {
 		return nil, err
 	}
 	p, err := q.pendingObject()
@@ -340,7 +343,7 @@ func (q *request) copyObject() (*reply, *apiError) {
 	if err := q.checkWriteConditions(); err != nil {
 		return nil, err
 	}
-	fresh := p.version(q.caller.Identity, v.data, v.etag, q.now)
+	fresh := p.version(q.owner(), v.data, v.etag, q.now)
 	sourceID := v.id
 	q.bucket.add(q.target.key, fresh)
 	res, err := document(copyResultXML{

@@ -1,13 +1,15 @@
-// Package objectstore is an in-memory S3 endpoint that answers as a Ceph RADOS Gateway does.
+// Package objectstore is an in-memory S3 endpoint that answers as a Ceph RADOS Gateway or a NetApp
+// StorageGRID does.
 //
 // One Store is one realm: a single bucket namespace over any number of regions, each with its own
-// HTTP handler. Everything lives in memory, bodies included, and is gone with the Store. The
-// behaviour follows measurements on a real gateway; where the gateway departs from the S3
-// documentation, so does this package.
+// HTTP handler. Everything lives in memory, bodies included, and is gone with the Store. As a gateway
+// it follows measurements on a real one, as a grid the vendor's documentation and what others measured;
+// where these depart from the S3 documentation, so does this package.
 package objectstore
 
 import (
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"sort"
 	"sync"
@@ -15,20 +17,24 @@ import (
 	"time"
 )
 
-// Profile names the server whose behaviour is emulated.
-type Profile string
-
-// RGW is the Ceph RADOS Gateway, release 18.2.7 (Reef).
-const RGW Profile = "rgw"
-
-// DefaultMaxBuckets is how many buckets one user may own unless Options say otherwise.
-const DefaultMaxBuckets = 1000
-
-// Identity is a user of the object store. The UID appears as the owner in listings and in the
-// principal of a bucket policy (arn:aws:iam:::user/<uid>).
+// Identity is a user of the object store.
+//
+// With RGW the UID appears as the owner in listings and in the principal of a bucket policy
+// (arn:aws:iam:::user/<uid>). With StorageGRID it is the user's URN, a policy may name it or Group, and
+// the owner in listings is the account. An identity whose URN ends in <account>:root is the account's
+// root. As the owner of a bucket an account has its ID for a UID.
 type Identity struct {
 	UID         string
 	DisplayName string
+	// Account is the account the user belongs to; StorageGRID alone has accounts.
+	Account Account
+	// Group is the URN of the group the user is a member of, or empty.
+	Group string
+}
+
+// Account is a tenant account of a StorageGRID system: an ID of digits and a name to show.
+type Account struct {
+	ID, Name string
 }
 
 // Key is the secret half of an access key and the user it belongs to.
@@ -73,8 +79,13 @@ type Options struct {
 	Now func() time.Time
 	// Regions lists the regions; the first is the metadata master.
 	Regions []Region
-	// MaxBuckets is how many buckets one user may own; 0 means DefaultMaxBuckets.
+	// MaxBuckets is how many buckets one user or account may own; 0 means the profile's own limit, which
+	// is 1000 for RGW and 5000 for StorageGRID.
 	MaxBuckets int
+	// PolicyDelay is called once per write of a bucket policy and returns how long it takes until requests
+	// are judged by what was written; GetBucketPolicy shows it at once. Nil means no delay. It must be safe
+	// for concurrent use, and must not call back into the Store.
+	PolicyDelay func() time.Duration
 }
 
 // BucketInfo is a bucket as an administrator sees it.
@@ -90,12 +101,13 @@ type BucketInfo struct {
 
 // Store is one realm. All methods are safe for concurrent use.
 type Store struct {
-	profile    Profile
-	keys       Keys
-	now        func() time.Time
-	regions    []Region
-	maxBuckets int
-	requests   atomic.Uint64
+	traits      *traits // nil for an unknown profile
+	keys        Keys
+	now         func() time.Time
+	regions     []Region
+	maxBuckets  int
+	policyDelay func() time.Duration
+	requests    atomic.Uint64
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
@@ -104,20 +116,18 @@ type Store struct {
 // New returns an empty store. Later changes to the slices in o have no effect.
 func New(o Options) *Store {
 	s := &Store{
-		profile:    o.Profile,
-		keys:       o.Keys,
-		now:        o.Now,
-		maxBuckets: o.MaxBuckets,
-		buckets:    make(map[string]*bucket),
-	}
-	if s.profile == "" {
-		s.profile = RGW
+		traits:      traitsOf(o.Profile),
+		keys:        o.Keys,
+		now:         o.Now,
+		maxBuckets:  o.MaxBuckets,
+		policyDelay: o.PolicyDelay,
+		buckets:     make(map[string]*bucket),
 	}
 	if s.now == nil {
 		s.now = time.Now
 	}
-	if s.maxBuckets == 0 {
-		s.maxBuckets = DefaultMaxBuckets
+	if s.maxBuckets == 0 && s.traits != nil {
+		s.maxBuckets = s.traits.maxBuckets
 	}
 	for _, r := range o.Regions {
 		r.Domains = append([]string(nil), r.Domains...)
@@ -126,21 +136,21 @@ func New(o Options) *Store {
 	return s
 }
 
-// Handler returns the S3 endpoint of a region. The handler of a region that the store does not have
-// answers every request with 500. The handler must be served directly: a ServeMux in front of it would
+// Handler returns the S3 endpoint of a region. The handler of a region that the store does not have, and
+// every handler of a store of an unknown profile, answers every request with 500. The handler must be served directly: a ServeMux in front of it would
 // rewrite object keys that hold empty or dot segments.
 func (s *Store) Handler(region string) http.Handler {
 	for i := range s.regions {
-		if s.regions[i].Name == region {
+		if s.regions[i].Name == region && s.traits != nil {
 			return &endpoint{store: s, region: &s.regions[i]}
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "no such region", http.StatusInternalServerError)
+		http.Error(w, "no such region or profile", http.StatusInternalServerError)
 	})
 }
 
-// OwnedBuckets returns the sorted names of the buckets that a user owns, over all regions.
+// OwnedBuckets returns the sorted names of the buckets that a user or account owns, over all regions.
 func (s *Store) OwnedBuckets(uid string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,4 +216,11 @@ func randomID(n int) string {
 		b[i] = alphabet[int(b[i])%len(alphabet)]
 	}
 	return string(b)
+}
+
+func randomUUID() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -29,11 +29,8 @@ func tagsFromHeader(header string) ([]tag, *apiError) {
 }
 
 func (q *request) getObjectTagging() (*reply, *apiError) {
-	v, err := q.object()
+	v, err := q.object(q.versioned("s3:GetObjectTagging", "s3:GetObjectVersionTagging"))
 	if err != nil {
-		return nil, err
-	}
-	if err := q.allowObject(q.versioned("s3:GetObjectTagging", "s3:GetObjectVersionTagging"), v.owner, v.acl); err != nil {
 		return nil, err
 	}
 	out := taggingXML{NS: xmlns}
@@ -46,11 +43,11 @@ func (q *request) getObjectTagging() (*reply, *apiError) {
 }
 
 func (q *request) putObjectTagging() (*reply, *apiError) {
-	v, err := q.object()
+	v, err := q.object(q.versioned("s3:PutObjectTagging", "s3:PutObjectVersionTagging"))
 	if err != nil {
 		return nil, err
 	}
-	if err := q.allowObject(q.versioned("s3:PutObjectTagging", "s3:PutObjectVersionTagging"), v.owner, v.acl); err != nil {
+	if err := q.allowOverwrite(); err != nil {
 		return nil, err
 	}
 	if q.bodyErr != nil {
@@ -65,12 +62,11 @@ func (q *request) putObjectTagging() (*reply, *apiError) {
 }
 
 func (q *request) deleteObjectTagging() (*reply, *apiError) {
-	v, err := q.object()
+	v, err := q.object(q.versioned("s3:DeleteObjectTagging", "s3:DeleteObjectVersionTagging"))
 	if err != nil {
 		return nil, err
 	}
-	action := q.versioned("s3:DeleteObjectTagging", "s3:DeleteObjectVersionTagging")
-	if err := q.allowObject(action, v.owner, v.acl); err != nil {
+	if err := q.allowOverwrite(); err != nil {
 		return nil, err
 	}
 	v.tags = nil

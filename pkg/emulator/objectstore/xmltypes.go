@@ -88,7 +88,7 @@ type objectXML struct {
 	Size         int       `xml:"Size"`
 	StorageClass string    `xml:"StorageClass"`
 	Owner        *ownerXML `xml:"Owner,omitempty"`
-	Type         string    `xml:"Type"`
+	Type         string    `xml:"Type,omitempty"`
 }
 
 // listObjectsXML serves both versions of the call; what one of them lacks stays nil.

@@ -24,25 +24,6 @@ func parseStorageGRID(text []byte) (*Document, error) {
 	return doc, nil
 }
 
-// CheckAccount returns the 405 MethodNotAllowed *ParseError with which
-// StorageGRID answers policy operations that reach across accounts, if the
-// document names a principal of another account than the given one. Parse
-// cannot check it, because a document does not say whose it is.
-func (d *Document) CheckAccount(account string) error {
-	for i := range d.statements {
-		s := &d.statements[i]
-		for _, p := range slices.Concat(s.principals, s.notPrincipals) {
-			if (p.kind == principalGrid || p.kind == principalAccount) && p.account != account {
-				return &ParseError{
-					Code: "MethodNotAllowed", Status: http.StatusMethodNotAllowed,
-					Message: "The policy names a principal of a foreign account.",
-				}
-			}
-		}
-	}
-	return nil
-}
-
 // members reads an object whose names are all in known.
 func members(raw json.RawMessage, what string, known ...string) (map[string]json.RawMessage, error) {
 	var m map[string]json.RawMessage

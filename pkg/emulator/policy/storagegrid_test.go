@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -136,25 +135,6 @@ func TestParseStorageGRIDSize(t *testing.T) {
 	_, err := policy.Parse(fill(20481), policy.StorageGRID)
 	if pe, ok := errors.AsType[*policy.ParseError](err); !ok || pe.Code != "XMaxBucketPolicyLengthExceeded" || pe.Status != 400 {
 		t.Errorf("20481 bytes: got %v", err)
-	}
-}
-
-func TestCheckAccount(t *testing.T) {
-	own := mustParse(t, policy.StorageGRID, gridStatement("", ""))
-	if err := own.CheckAccount(account); err != nil {
-		t.Errorf("own account: %v", err)
-	}
-	anyone := mustParse(t, policy.StorageGRID, gridStatement("Principal", `"Principal":"*"`))
-	if err := anyone.CheckAccount(account); err != nil {
-		t.Errorf("anyone: %v", err)
-	}
-	for _, element := range []string{"Principal", "NotPrincipal"} {
-		doc := mustParse(t, policy.StorageGRID,
-			gridStatement("Principal", fmt.Sprintf(`%q:{"AWS":["%s","urn:sgws:identity::999:root"]}`, element, groupRW)))
-		pe, ok := errors.AsType[*policy.ParseError](doc.CheckAccount(account))
-		if !ok || pe.Code != "MethodNotAllowed" || pe.Status != 405 {
-			t.Errorf("%s: got %v", element, pe)
-		}
 	}
 }
 

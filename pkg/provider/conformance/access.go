@@ -13,12 +13,11 @@ func grantWorks(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	const account = "ba-00000000-0000-4000-8000-000000000001"
-	a, err := s.grantAccount(ctx, b, account, provider.ReadWrite)
+	a, err := s.grant(ctx, b, provider.ReadWrite)
 	if err != nil {
 		return err
 	}
-	again, err := s.grantAccount(ctx, b, account, provider.ReadWrite)
+	again, err := s.grantAccount(ctx, b, a.ref.Account, provider.ReadWrite)
 	if err != nil {
 		return err
 	}

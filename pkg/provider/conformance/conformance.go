@@ -20,7 +20,8 @@ import (
 // Check is one rule of the contract. Run returns nil when the provider keeps
 // it, and an error that says what was expected and what was seen. It removes
 // what it made, also when it fails. Checks are independent of one another and
-// may run concurrently over one provider.
+// may run concurrently over one provider. They repeat calls as a sidecar would:
+// on ErrConflict and ErrUnavailable, until ctx ends.
 type Check struct {
 	Name string
 	Run  func(ctx context.Context, p provider.Provider) error
@@ -76,7 +77,7 @@ func Checks(o Options) []Check {
 	checks := make([]Check, 0, len(all))
 	for _, c := range all {
 		checks = append(checks, Check{Name: c.name, Run: func(ctx context.Context, p provider.Provider) (err error) {
-			s := &session{Provider: p, o: o}
+			s := &session{Provider: patient{p}, o: o}
 			defer func() { err = errors.Join(err, s.cleanup(ctx)) }()
 			return c.run(ctx, s)
 		}})
@@ -119,33 +120,12 @@ func (s *session) spec(name string) provider.BucketSpec {
 	return provider.BucketSpec{Name: name, Region: s.o.Region, Endpoint: s.o.Endpoint, VirtualHosted: s.o.VirtualHosted}
 }
 
-// persist repeats f as a sidecar would while its error asks for a retry.
-func persist(ctx context.Context, f func() error) error {
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		err := f()
-		if !errors.Is(err, provider.ErrConflict) && !errors.Is(err, provider.ErrUnavailable) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("gave up: %w", err)
-		case <-time.After(wait):
-		}
-	}
-}
-
 // create makes a bucket and registers its removal.
 func (s *session) create(ctx context.Context, name string) (provider.Bucket, error) {
 	s.later(func(ctx context.Context) error {
-		return persist(ctx, func() error {
-			return s.DeleteBucket(ctx, provider.BucketRef{Name: name, Region: s.o.Region}, provider.DeleteOptions{Purge: true})
-		})
+		return s.DeleteBucket(ctx, provider.BucketRef{Name: name, Region: s.o.Region}, provider.DeleteOptions{Purge: true})
 	})
-	var b provider.Bucket
-	err := persist(ctx, func() (err error) {
-		b, err = s.CreateBucket(ctx, s.spec(name))
-		return err
-	})
+	b, err := s.CreateBucket(ctx, s.spec(name))
 	if err != nil {
 		return b, fmt.Errorf("CreateBucket %q: %w", name, err)
 	}
@@ -179,13 +159,9 @@ func uuid() (string, error) {
 }
 
 func (s *session) grantAccount(ctx context.Context, b provider.Bucket, account string, mode provider.Mode) (access, error) {
-	var g provider.Access
-	err := persist(ctx, func() (err error) {
-		g, err = s.GrantAccess(ctx, provider.AccessSpec{
-			Account: account,
-			Buckets: []provider.BucketAccess{{BucketRef: b.BucketRef, Mode: mode}},
-		})
-		return err
+	g, err := s.GrantAccess(ctx, provider.AccessSpec{
+		Account: account,
+		Buckets: []provider.BucketAccess{{BucketRef: b.BucketRef, Mode: mode}},
 	})
 	if err != nil {
 		return access{}, fmt.Errorf("GrantAccess to %q: %w", b.Name, err)

@@ -141,17 +141,11 @@ func createConcurrently(ctx context.Context, s *session) error {
 	)
 	// Registers the removal before anything is made.
 	s.later(func(ctx context.Context) error {
-		return persist(ctx, func() error {
-			return s.DeleteBucket(ctx, provider.BucketRef{Name: name, Region: s.o.Region}, provider.DeleteOptions{})
-		})
+		return s.DeleteBucket(ctx, provider.BucketRef{Name: name, Region: s.o.Region}, provider.DeleteOptions{})
 	})
 	for range n {
 		wg.Go(func() {
-			var b provider.Bucket
-			err := persist(ctx, func() (err error) {
-				b, err = s.CreateBucket(ctx, s.spec(name))
-				return err
-			})
+			b, err := s.CreateBucket(ctx, s.spec(name))
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

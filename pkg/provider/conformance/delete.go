@@ -118,10 +118,7 @@ func deletePurges(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	err = persist(ctx, func() error {
-		return s.DeleteBucket(ctx, b.BucketRef, provider.DeleteOptions{Purge: true})
-	})
-	if err != nil {
+	if err := s.DeleteBucket(ctx, b.BucketRef, provider.DeleteOptions{Purge: true}); err != nil {
 		return fmt.Errorf("DeleteBucket with a purge: %w", err)
 	}
 	return s.remains(ctx, b.Name)

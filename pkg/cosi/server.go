@@ -128,6 +128,10 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	mine, err := os.Lstat(s.path)
+	if err != nil {
+		return errors.Join(fmt.Errorf("socket: %w", err), l.Close())
+	}
 	served := make(chan error, 1)
 	go func() { served <- s.grpc.Serve(l) }()
 	s.serving.Store(true)
@@ -136,15 +140,15 @@ func (s *Server) Run(ctx context.Context) error {
 	select {
 	case err = <-served:
 		s.serving.Store(false)
-		s.removeSocket()
+		s.removeSocket(mine)
 		return fmt.Errorf("serve %s: %w", s.path, err)
 	case <-ctx.Done():
 	}
 	s.serving.Store(false)
 	s.health.Shutdown()
-	// The file goes while we still listen: afterwards a successor may have put
-	// its own there.
-	s.removeSocket()
+	// The file goes while we still listen: afterwards a successor may put its own
+	// there.
+	s.removeSocket(mine)
 	s.stop()
 	if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve %s: %w", s.path, err)
@@ -170,7 +174,14 @@ func (s *Server) stop() {
 	}
 }
 
-func (s *Server) removeSocket() {
+// removeSocket removes the file unless another server has its own there: somebody
+// may have removed ours while we served. Its number is not used again before we
+// close it.
+func (s *Server) removeSocket(mine os.FileInfo) {
+	if there, err := os.Lstat(s.path); err == nil && !os.SameFile(there, mine) {
+		s.logger.Info("The socket is another server's and is left alone", "socket", s.path)
+		return
+	}
 	if err := os.Remove(s.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.logger.Error(err, "Socket is left behind", "socket", s.path)
 	}

@@ -65,6 +65,24 @@ func TestServeAndStop(t *testing.T) {
 	}
 }
 
+// Somebody removed the socket of a server that runs on, and another one began
+// there.
+func TestStopLeavesTheSocketOfAnotherServer(t *testing.T) {
+	o, _ := options(t, newDriver(t, &fake{}))
+	first := start(t, o)
+	if err := os.Remove(first.path); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, o)
+	first.stop()
+	if err := within(t, "Run returns", first.done); err != nil {
+		t.Error(err)
+	}
+	if name, err := info(t.Context(), dial(t, second.path)); err != nil || name != "cosi.zuber.dev" {
+		t.Errorf("the second server is not reached: %q, %v", name, err)
+	}
+}
+
 func TestRunRefusesLiveSocket(t *testing.T) {
 	o, _ := options(t, newDriver(t, &fake{}))
 	r := start(t, o)

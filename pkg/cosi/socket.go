@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	socketMode = 0o660 // the sidecar runs under another user, in the same group
+	socketMode = 0o660 // the sidecar may run under another user, in the same group
 	socketDir  = 0o750
 	// probeTimeout bounds the question whether a socket is alive.
 	probeTimeout = 2 * time.Second

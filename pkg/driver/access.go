@@ -3,7 +3,6 @@ package driver
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -146,9 +145,8 @@ func (d *Driver) RevokeAccess(ctx context.Context, req RevokeRequest) error {
 	for _, id := range ids {
 		ref.Buckets = append(ref.Buckets, id.Ref())
 	}
-	err = backend.Provider.RevokeAccess(ctx, ref)
-	if err != nil && !errors.Is(err, provider.ErrNotFound) {
-		return fmt.Errorf("back end %s: %w", backend.Name, err)
+	if err := backend.Provider.RevokeAccess(ctx, ref); err != nil {
+		return fmt.Errorf("back end %s: %w", backend.Name, notGone(err))
 	}
 	for _, id := range ids {
 		d.live.revoked(liveKey(id), account.Account)

@@ -136,11 +136,22 @@ func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[s
 			"start it with --allow-delete-all, or empty the bucket", id.Bucket, provider.ErrPrecondition)
 	case errors.Is(err, provider.ErrNotEmpty):
 		return fmt.Errorf("back end %s: %w; empty the bucket, or set bucketDeletionPolicy to DeleteAll", backend.Name, err)
-	case err != nil && !errors.Is(err, provider.ErrNotFound):
-		return fmt.Errorf("back end %s: %w", backend.Name, err)
+	case err != nil:
+		return fmt.Errorf("back end %s: %w", backend.Name, notGone(err))
 	}
 	d.live.deleted(liveKey(id))
 	return nil
+}
+
+// notGone turns a provider's ErrNotFound into ErrUnavailable. What is absent is
+// success to a deletion and a revocation, so it is about something else, such as
+// an endpoint that is not the cloud's; and the v1alpha1 sidecar takes NotFound
+// for success and forgets a bucket that stands.
+func notGone(err error) error {
+	if errors.Is(err, provider.ErrNotFound) {
+		return fmt.Errorf("%w: %v", provider.ErrUnavailable, err) //nolint:errorlint // the point is that ErrNotFound is not wrapped
+	}
+	return err
 }
 
 // agrees refuses parameters that speak of another bucket than the ID: one of

@@ -136,8 +136,8 @@ func (d *Driver) configured() error {
 	if !d.Unconfigured() {
 		return nil
 	}
-	return fmt.Errorf("%w: driver %s has no back end: start it with CLOUDSCALE_API_TOKEN or CLOUDSCALE_API_TOKEN_FILE set, "+
-		"or with --config FILE, or with --emulate to try it without an account", provider.ErrPrecondition, d.name)
+	return fmt.Errorf("%w: driver %s has no back end: start it with credentials in the environment (CLOUDSCALE_API_TOKEN, "+
+		"CLOUDSCALE_API_TOKEN_FILE, STACKIT_SERVICE_ACCOUNT_KEY or STACKIT_SERVICE_ACCOUNT_KEY_PATH), or with --config FILE, or with --emulate to try it without an account", provider.ErrPrecondition, d.name)
 }
 
 // backendNames lists the names for messages.

@@ -77,10 +77,3 @@ func (l *keyLock) leave(key string, e *keyEntry) {
 		delete(l.entries, key)
 	}
 }
-
-// size counts the keys in use.
-func (l *keyLock) size() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.entries)
-}

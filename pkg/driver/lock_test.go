@@ -10,6 +10,13 @@ import (
 	"time"
 )
 
+// size counts the keys in use.
+func (l *keyLock) size() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.entries)
+}
+
 func TestKeyLockExcludes(t *testing.T) {
 	l := newKeyLock()
 	counter, peak := map[string]int{}, 0

@@ -143,8 +143,12 @@ func booleans() []string { return []string{"true", "false"} }
 
 func listed(values []string) string { return strings.Join(values, " or ") }
 
+// maxFaults bounds what one message lists, and the work that a hostile request
+// can cause.
+const maxFaults = 10
+
 // parseParameters reads the parameters of one request and reports all its
-// faults in one ErrInvalidArgument. Whether required ones are there is asked
+// faults, up to maxFaults, in one ErrInvalidArgument. Whether required ones are there is asked
 // only where demand is true: deletions and revocations can do without.
 func parseParameters(kind ParameterKind, in map[string]string, demand bool) (parameters, error) {
 	var (
@@ -168,7 +172,11 @@ func parseParameters(kind ParameterKind, in map[string]string, demand bool) (par
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
-	for _, k := range keys {
+	for i, k := range keys {
+		if len(faults) >= maxFaults {
+			faults = append(faults, fmt.Sprintf("and %d parameters more that were not looked at", len(keys)-i))
+			break
+		}
 		r, ok := rows[k]
 		if !ok {
 			faults = append(faults, unknownParameter(kind, k, in[k], names))

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -158,5 +159,16 @@ func TestParseEndpoint(t *testing.T) {
 		if got, err := parseEndpoint(in); err == nil {
 			t.Errorf("parseEndpoint(%q) = %q", in, got)
 		}
+	}
+}
+
+func TestManyBadParametersAreCutShort(t *testing.T) {
+	in := map[string]string{"region": "rma"}
+	for i := range 60_000 {
+		in[fmt.Sprintf("unknown%d", i)] = "x"
+	}
+	_, err := parseParameters(BucketClass, in, true)
+	if !errors.Is(err, provider.ErrInvalidArgument) || !strings.Contains(err.Error(), "parameters more") || strings.Count(err.Error(), "is unknown") > maxFaults {
+		t.Errorf("got %.300v", err)
 	}
 }

@@ -26,7 +26,7 @@ func (c *Client) WhoAmI(ctx context.Context) (Identity, error) {
 		}
 	}
 	const op = "ListBuckets"
-	if err := c.call(ctx, op, http.MethodGet, "", "", &answer); err != nil {
+	if err := c.call(ctx, op, "", "", &answer); err != nil {
 		return Identity{}, err
 	}
 	if answer.XMLName.Local != "ListAllMyBucketsResult" {
@@ -61,7 +61,7 @@ func (c *Client) BucketLocation(ctx context.Context, bucket string) (string, err
 		XMLName  xml.Name
 		Location string `xml:",chardata"`
 	}
-	if err := c.call(ctx, "GetBucketLocation", http.MethodGet, bucket, "location=", &answer); err != nil {
+	if err := c.call(ctx, "GetBucketLocation", bucket, "location=", &answer); err != nil {
 		return "", err
 	}
 	return strings.TrimSpace(answer.Location), nil

@@ -49,7 +49,8 @@ type Client struct {
 func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil {
-		return nil, fmt.Errorf("S3 endpoint %q cannot be parsed, want scheme://host[:port]", c.Endpoint)
+		// It may hold a password, which only a parsed one can be shown without.
+		return nil, errors.New("S3 endpoint cannot be parsed, want scheme://host[:port]")
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil ||
 		(u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {

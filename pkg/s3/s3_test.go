@@ -254,6 +254,20 @@ func TestErrorsHoldNoTextOfOthers(t *testing.T) {
 			w.WriteHeader(502)
 			_, _ = io.WriteString(w, "<html>"+leak+"</html>")
 		}, "", 502},
+		"a proxy's 404": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(404)
+			_, _ = io.WriteString(w, "<html><title>404 Not Found</title></html>")
+		}, "", 404},
+		"truncated 404": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			w.WriteHeader(404)
+			_, _ = io.WriteString(w, "<Error><Code>NoSuchBucket</Code>")
+		}, "", 0},
+		"empty 404": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, "", 404},
+		"a proxy's 403": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(403)
+			_, _ = io.WriteString(w, "blocked")
+		}, "", 403},
 		"redirect": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", leak)
 			w.WriteHeader(301)
@@ -386,7 +400,8 @@ func TestPurgeFailsAsAWhole(t *testing.T) {
 func TestNewRefusesWhatIsMalformed(t *testing.T) {
 	for _, c := range []s3.Config{
 		{Endpoint: ""}, {Endpoint: "host:80"}, {Endpoint: "ftp://host"}, {Endpoint: "http://"}, {Endpoint: "http://host/path"},
-		{Endpoint: "http://host?x=1"}, {Endpoint: "http://user:hidden@host"}, {Endpoint: "http://host", AccessKeyID: "a"},
+		{Endpoint: "http://host?x=1"}, {Endpoint: "http://user:hidden@host"},
+		{Endpoint: "http://user:hidden@host\n"}, {Endpoint: "http://user:hidden@[::1"}, {Endpoint: "http://host", AccessKeyID: "a"},
 		{Endpoint: "http://host", SecretAccessKey: "hidden"},
 	} {
 		_, err := s3.New(c)

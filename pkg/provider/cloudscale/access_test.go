@@ -1,8 +1,13 @@
 package cloudscale
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"iter"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
@@ -39,6 +44,45 @@ func TestGrantReturnsTheOwnersKey(t *testing.T) {
 	c.must(err)
 	if again.Credentials != first.Credentials {
 		t.Error("the key changed after a revoke")
+	}
+}
+
+// outdated shows, once, the key that a user had before it was replaced.
+type outdated struct {
+	next http.RoundTripper
+	done atomic.Bool
+}
+
+func (o *outdated) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := o.next.RoundTrip(req)
+	if err != nil || !strings.HasPrefix(req.URL.Path, "/v1/objects-users") || o.done.Swap(true) {
+		return resp, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	body = bytes.ReplaceAll(body, []byte(`"access_key":"`), []byte(`"access_key":"OLD`))
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return resp, err
+}
+
+// A key can be replaced between the moment it is read and the moment it is used.
+func TestGrantReturnsTheKeyThatWorks(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, _ := c.make(provider.BucketSpec{Name: "rotated", Region: "rma"})
+	current, err := c.GrantAccess(t.Context(), accessTo(b.BucketRef))
+	c.must(err)
+	for _, ref := range []provider.BucketRef{b.BucketRef, {Name: "rotated", Region: "rma"}} {
+		late := &outdated{next: c.spy}
+		p := c.provider(func(c *Config) { c.Transport = late })
+		c.ResetCalls()
+		a, err := p.GrantAccess(t.Context(), accessTo(ref))
+		c.must(err)
+		if a.Credentials != current.Credentials {
+			t.Errorf("the granted key is %s, want %s, the one that works", a.Credentials.AccessKeyID, current.Credentials.AccessKeyID)
+		}
+		if n := c.count("ListBuckets"); n != 2 {
+			t.Errorf("%d probes, want one with each key", n)
+		}
 	}
 }
 

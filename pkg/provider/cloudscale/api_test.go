@@ -58,6 +58,7 @@ func TestErrorBodies(t *testing.T) {
 		{"redirect", 302, "text/html", "", provider.ErrUnavailable, "302"},
 		{"teapot", 418, "application/json", `{"detail":"x"}`, provider.ErrInvalidArgument, "418"},
 		{"not found", 404, "application/json", `{"detail":"Not found."}`, provider.ErrNotFound, "Not found."},
+		{"a gateway's not found", 404, "application/json", `{"message":"no Route matched with those values"}`, provider.ErrUnavailable, "check the API URL"},
 		{"a proxy's not found", 404, "text/html", "<title>404 Not Found</title>", provider.ErrUnavailable, "check the API URL"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -178,6 +179,24 @@ func TestCheck(t *testing.T) {
 	c.wantLeft("abc")
 	c.Inject(emulator.Fault{Plane: emulator.PlaneControl, Status: 503})
 	c.want(c.Check(t.Context()), provider.ErrUnavailable)
+}
+
+// One user without a key is no reason to take the whole back end out of service.
+func TestCheckOfAUserWithoutAKey(t *testing.T) {
+	for keys, want := range map[string]error{`[{"access_key":"AK","secret_key":"SK"}]`: nil, `[{"access_key":"AK"}]`: provider.ErrPermissionDenied} {
+		p := stub(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet {
+				w.WriteHeader(http.StatusNotFound)
+				_, _ = w.Write([]byte(`{"detail":"Not found."}`))
+				return
+			}
+			const mark = `"tags":{"zuber_managed_by":"` + testDriver + `"}`
+			_, _ = fmt.Fprintf(w, `[{"id":"01","keys":%s,%s},{"id":"02","keys":[],%s}]`, keys, mark, mark)
+		})
+		if err := p.Check(t.Context()); !errors.Is(err, want) {
+			t.Errorf("keys %s: got %v, want %v", keys, err, want)
+		}
+	}
 }
 
 func TestTokenIsReadForEveryRequest(t *testing.T) {

@@ -82,8 +82,8 @@ func (t *apiTransport) readToken(req *http.Request) (string, error) {
 	return token, nil
 }
 
-// alienField marks a normalised error whose body was no JSON, so that something
-// in front of the API wrote it.
+// alienField marks a normalised error whose body is not of the API's form, so
+// that something in front of the API may have written it.
 const alienField = "alien"
 
 // normalise replaces the body of an error answer by {"detail": "…"}: the SDK
@@ -106,12 +106,15 @@ func normalise(resp *http.Response, token string) *http.Response {
 	return resp
 }
 
-// detailOf extracts the text of an error body and reports whether it is JSON, as
-// the API's own are. A page for people is reduced to its title.
+// detailOf extracts the text of an error body and reports whether it is a JSON
+// object with a detail, as the API says that something does not exist: a
+// gateway's "no route" is JSON too. A page for people is reduced to its title.
 func detailOf(raw []byte, contentType string) (text string, own bool) {
 	var value any
 	if json.Unmarshal(raw, &value) == nil {
-		return flatten("", value), true
+		fields, _ := value.(map[string]any)
+		_, own = fields["detail"].(string)
+		return flatten("", value), own
 	}
 	if kind, _, err := mime.ParseMediaType(contentType); err == nil && kind == "text/plain" {
 		return string(raw), false

@@ -51,13 +51,13 @@ func (p *Provider) createBucket(ctx context.Context, spec provider.BucketSpec) (
 	if err != nil {
 		return provider.Bucket{}, err
 	}
-	foreign, err := p.ensureBucket(ctx, o)
+	useless, err := p.ensureBucket(ctx, o)
 	if err == nil {
 		return p.bucket(o), nil
 	}
-	// An owner found is as useless as one just made when the name is foreign: a
-	// call that ended early left it.
-	if !foreign && (!made || !definite(err)) {
+	// An owner found is as useless as one just made: a call that ended early left
+	// it.
+	if !useless && (!made || !definite(err)) {
 		return provider.Bucket{}, err
 	}
 	if errors.Is(err, provider.ErrAlreadyExists) {
@@ -96,6 +96,9 @@ func (p *Provider) raced(ctx context.Context, mine owner, taken error) error {
 // ensureOwner finds the bucket's owner or makes it.
 func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made bool, err error) {
 	o, err = p.theOwner(ctx, asked.bucket)
+	if errors.Is(err, provider.ErrConflict) {
+		o, err = p.settle(ctx, asked.bucket)
+	}
 	if err == nil {
 		return o, false, o.differs(asked)
 	}
@@ -131,15 +134,18 @@ func (p *Provider) withdraw(ctx context.Context, mine owner) error {
 }
 
 // ensureBucket creates the bucket with the owner's key or finds that the owner
-// has it already. It reports whether the name is somebody else's bucket in the
-// region, so that the owner has none.
-func (p *Provider) ensureBucket(ctx context.Context, o owner) (foreign bool, err error) {
+// has it already. With an error it reports whether the owner has no bucket and
+// gets none by a repetition: the name is somebody else's, or the endpoint is not
+// the region's.
+func (p *Provider) ensureBucket(ctx context.Context, o owner) (useless bool, err error) {
 	var loc location
-	err = p.withKey(ctx, p.identityOf(o), o.user, func(c *s3.Client) error {
+	err = p.withKey(ctx, p.identityOf(o), &o.user, func(c *s3.Client) error {
 		err := c.CreateBucket(ctx, o.bucket)
 		taken := s3.StatusCode(err) == http.StatusConflict || s3.StatusCode(err) == http.StatusMovedPermanently
+		if err == nil {
+			useless, err = p.landed(ctx, c, o)
+		}
 		if !taken {
-			loc.state = statePresent
 			return err
 		}
 		// The endpoint says the same of a bucket whose ACL the owner changed, of
@@ -154,7 +160,7 @@ func (p *Provider) ensureBucket(ctx context.Context, o owner) (foreign bool, err
 		return nil
 	})
 	if err != nil {
-		return false, sorted(ctx, err)
+		return useless, sorted(ctx, err)
 	}
 	switch loc.state {
 	case stateElsewhere:
@@ -164,6 +170,37 @@ func (p *Provider) ensureBucket(ctx context.Context, o owner) (foreign bool, err
 	case stateAbsent, statePresent:
 	}
 	return false, nil
+}
+
+// landed checks that a bucket which the endpoint says it made is where it was
+// asked for. One in another region could be neither granted nor deleted later, so
+// it is taken back if it is empty; removed reports that.
+func (p *Provider) landed(ctx context.Context, c *s3.Client, o owner) (removed bool, err error) {
+	where, err := c.BucketLocation(ctx, o.bucket)
+	switch {
+	case s3.Code(err) == codeDenied:
+		// An older bucket, with a policy that closes this call to its owner.
+		return false, nil
+	case s3.Code(err) == codeMissing:
+		return false, refuse(provider.ErrUnavailable, "the endpoint %s says that it made the bucket and then that there is none; check the endpoint",
+			p.endpointOf(o.record))
+	case err != nil:
+		return false, err
+	case !p.elsewhere(ctx, where, o.region):
+		return false, nil
+	}
+	const text = "the endpoint %s makes buckets in region %q; use an endpoint of region %q"
+	empty, err := c.IsEmpty(ctx, o.bucket)
+	if err == nil && !empty {
+		return false, refuse(provider.ErrInvalidArgument, text+" (the bucket there holds data and is left alone)", p.endpointOf(o.record), where, o.region)
+	}
+	if err == nil {
+		err = c.DeleteBucket(ctx, o.bucket)
+	}
+	if err != nil && s3.Code(err) != codeMissing {
+		return false, err
+	}
+	return true, refuse(provider.ErrInvalidArgument, text, p.endpointOf(o.record), where, o.region)
 }
 
 // GetBucket implements provider.Provider.
@@ -191,7 +228,7 @@ func (p *Provider) present(ctx context.Context, ref provider.BucketRef) (owner, 
 	if err != nil {
 		return owner{}, err
 	}
-	loc, err := p.locate(ctx, o)
+	loc, err := p.locate(ctx, &o)
 	if err != nil {
 		return owner{}, err
 	}

@@ -137,10 +137,16 @@ func (p *Provider) Check(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cloudscale check: %w", err)
 	}
+	// A token that hides keys hides all of them; one user without a key says
+	// nothing of the token.
+	hidden := 0
 	for _, u := range users {
-		if _, err := u.key(); err != nil {
-			return fmt.Errorf("cloudscale check: %w", err)
+		if _, err = u.key(); err != nil {
+			hidden++
 		}
+	}
+	if hidden > 0 && hidden == len(users) {
+		return fmt.Errorf("cloudscale check: %w", err)
 	}
 	// No user shows whether the token may write. Changing one that cannot exist
 	// does: a read-only token is refused before the user is looked for.

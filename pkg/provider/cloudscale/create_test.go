@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -236,6 +237,38 @@ func TestCreateTellsTheRealRegion(t *testing.T) {
 	}
 }
 
+// An endpoint of another region would make a bucket that nobody could use or
+// delete.
+func TestCreateAtAnEndpointOfAnotherRegion(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	spec := provider.BucketSpec{Name: "lost", Region: "rma", Endpoint: c.cs.Endpoints["lpg"]}
+	_, err := c.CreateBucket(t.Context(), spec)
+	c.want(err, provider.ErrInvalidArgument, `region "lpg"`, spec.Endpoint)
+	c.wantLeft()
+
+	// A call that ended in the middle is made good, too.
+	remove := c.Inject(emulator.Fault{Operation: "GetBucketLocation", CutConnection: true})
+	_, err = c.CreateBucket(t.Context(), spec)
+	c.want(err, provider.ErrUnavailable)
+	remove()
+	c.wantLeft("lost")
+	_, err = c.CreateBucket(t.Context(), spec)
+	c.want(err, provider.ErrInvalidArgument, `region "lpg"`)
+	c.wantLeft()
+}
+
+// An endpoint that is no S3 at all may answer anything with 200.
+func TestCreateThatTheServerOnlyPretends(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	spec := provider.BucketSpec{Name: "nowhere", Region: "rma"}
+	remove := c.Inject(emulator.Fault{Operation: "CreateBucket", Status: http.StatusOK, Body: "<html>welcome</html>"})
+	_, err := c.CreateBucket(t.Context(), spec)
+	c.want(err, provider.ErrUnavailable, "check the endpoint")
+	remove()
+	c.make(spec)
+	c.wantLeft("nowhere")
+}
+
 func TestCreateAtTheLimit(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
 	c.Inject(emulator.Fault{Operation: "CreateBucket", Status: http.StatusBadRequest, Body: "<Error><Code>TooManyBuckets</Code></Error>"})
@@ -244,26 +277,82 @@ func TestCreateAtTheLimit(t *testing.T) {
 	c.wantLeft()
 }
 
-func TestTwoStandingOwnersAreRefused(t *testing.T) {
-	c := newCloud(t, emulator.Options{})
+// twice makes a bucket "twice" with an object and a second user that carries its
+// mark.
+func twice(t *testing.T) (c *cloud, b provider.Bucket, second user) {
+	t.Helper()
+	c = newCloud(t, emulator.Options{})
 	b, client := c.make(provider.BucketSpec{Name: "twice", Region: "rma"})
 	c.must(client.PutObject(t.Context(), "twice", "kept", []byte("data")))
 	tags, err := record{bucket: "twice", region: "rma"}.tags(testDriver)
 	c.must(err)
-	second, err := c.createUser(t.Context(), "second", tags)
+	second, err = c.createUser(t.Context(), "second", tags)
 	c.must(err)
+	return c, b, second
+}
+
+func TestTwoOwnersAreRefused(t *testing.T) {
+	c, b, second := twice(t)
 	ref := provider.BucketRef{Name: "twice", Region: "rma"}
-	_, err = c.CreateBucket(t.Context(), provider.BucketSpec{Name: "twice", Region: "rma"})
+	_, err := c.GetBucket(t.Context(), ref)
 	c.want(err, provider.ErrConflict, b.OwnerID, second.id)
-	_, err = c.GetBucket(t.Context(), ref)
+	_, err = c.GrantAccess(t.Context(), provider.AccessSpec{Account: "ba-1", Buckets: []provider.BucketAccess{{BucketRef: ref}}})
+	c.want(err, provider.ErrConflict, b.OwnerID, second.id)
+	// An ID that names the owner is not ambiguous.
+	_, err = c.GetBucket(t.Context(), b.BucketRef)
+	c.must(err)
+
+	// The second one owns something, so who is who is for people to say.
+	key, err := second.key()
+	c.must(err)
+	s, err := c.client(c.cs.Endpoints["rma"], key)
+	c.must(err)
+	c.must(s.CreateBucket(t.Context(), "of-the-second"))
+	_, err = c.CreateBucket(t.Context(), provider.BucketSpec{Name: "twice", Region: "rma"})
 	c.want(err, provider.ErrConflict, b.OwnerID, second.id)
 	c.want(c.DeleteBucket(t.Context(), ref, provider.DeleteOptions{Purge: true}), provider.ErrConflict, b.OwnerID, second.id)
 	if len(c.cs.Users()) != 2 {
 		t.Error("a refused call removed an owner")
 	}
-	// An ID that names the owner is not ambiguous.
-	_, err = c.GetBucket(t.Context(), b.BucketRef)
+}
+
+func TestTwoOwnersAreSettledWhenOneHasNothing(t *testing.T) {
+	c, b, _ := twice(t)
+	again, err := c.CreateBucket(t.Context(), provider.BucketSpec{Name: "twice", Region: "rma"})
 	c.must(err)
+	if again.OwnerID != b.OwnerID {
+		t.Errorf("the owner became %s, want %s, which has the bucket", again.OwnerID, b.OwnerID)
+	}
+	c.wantLeft("twice")
+
+	c, b, second := twice(t)
+	ref := provider.BucketRef{Name: "twice", Region: "rma"}
+	// What cannot be known is not settled.
+	remove := c.Inject(emulator.Fault{Operation: "ListBuckets", Status: http.StatusForbidden, Body: "<Error><Code>InvalidAccessKeyId</Code></Error>"})
+	c.want(c.DeleteBucket(t.Context(), ref, provider.DeleteOptions{Purge: true}), provider.ErrConflict, b.OwnerID, second.id)
+	remove()
+	c.want(c.DeleteBucket(t.Context(), ref, provider.DeleteOptions{}), provider.ErrNotEmpty)
+	c.wantLeft("twice")
+	c.must(c.DeleteBucket(t.Context(), ref, provider.DeleteOptions{Purge: true}))
+	c.wantLeft()
+}
+
+func TestTwoOwnersWithoutABucketBecomeOne(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	tags, err := record{bucket: "twice", region: "lpg"}.tags(testDriver)
+	c.must(err)
+	var ids []string
+	for range 3 {
+		u, err := c.createUser(t.Context(), "owner", tags)
+		c.must(err)
+		ids = append(ids, u.id)
+	}
+	b, err := c.CreateBucket(t.Context(), provider.BucketSpec{Name: "twice", Region: "lpg"})
+	c.must(err)
+	if b.OwnerID != slices.Min(ids) {
+		t.Errorf("the owner is %s, want the lowest of %s", b.OwnerID, ids)
+	}
+	c.wantLeft("twice")
 }
 
 func TestOwnersOfOthersAreNotOurs(t *testing.T) {

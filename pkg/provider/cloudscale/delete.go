@@ -31,19 +31,20 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 		return err
 	}
 	o, err := p.resolve(ctx, ref)
-	if errors.Is(err, provider.ErrNotFound) {
-		if ref.OwnerID != "" {
-			// The API does not delete the owner of a bucket.
-			return nil
+	if errors.Is(err, provider.ErrConflict) {
+		if _, err = p.settle(ctx, ref.Name); err == nil {
+			o, err = p.resolve(ctx, ref)
 		}
-		if err = p.unmarked(ctx, ref); errors.Is(err, provider.ErrNotFound) {
+	}
+	if errors.Is(err, provider.ErrNotFound) {
+		if err = p.ownerless(ctx, ref); errors.Is(err, provider.ErrNotFound) {
 			return nil
 		}
 	}
 	if err != nil {
 		return err
 	}
-	loc, err := p.locate(ctx, o)
+	loc, err := p.locate(ctx, &o)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,51 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 	case stateAbsent, stateForeign:
 		// What is there under the name is not the owner's: only the owner goes.
 	}
+	if err := p.removeSurplus(ctx, o); err != nil {
+		return err
+	}
 	return p.removeOwner(ctx, o)
+}
+
+// ownerless explains a bucket whose owner is not found: ErrNotFound if it is gone
+// with its owner. The token or the URL of another project finds no owner either,
+// and success would then make everybody forget a bucket that stands.
+func (p *Provider) ownerless(ctx context.Context, ref provider.BucketRef) error {
+	if ref.OwnerID != "" {
+		found, err := p.owners(ctx, ref.Name)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			// This is the project, and a later bucket has the name.
+			return refuse(provider.ErrNotFound, "its owner %s does not exist", ref.OwnerID)
+		}
+	}
+	err := p.unmarked(ctx, ref)
+	if errors.Is(err, provider.ErrPermissionDenied) && ref.OwnerID != "" {
+		return fmt.Errorf("%w; its owner %s does not exist in this project: check that the API token and the API URL are those of the project that holds it",
+			err, ref.OwnerID)
+	}
+	return err
+}
+
+// removeSurplus deletes further owners that carry the bucket's mark. A request
+// that a dying process sent can make one after a new process has looked.
+func (p *Provider) removeSurplus(ctx context.Context, o owner) error {
+	found, err := p.owners(ctx, o.bucket)
+	if err != nil {
+		return err
+	}
+	for _, other := range found {
+		if other.id == o.id {
+			continue
+		}
+		// The API refuses it while the user owns a bucket.
+		if err := p.deleteUser(ctx, other.id); err != nil {
+			return fmt.Errorf("objects user %s carries its mark too: %w", other.id, err)
+		}
+	}
+	return nil
 }
 
 // removeBucket empties the bucket as far as it may and deletes it.
@@ -139,7 +184,7 @@ func (p *Provider) removeOwner(ctx context.Context, o owner) error {
 	}
 	// The API refuses it while the user owns a bucket. With the shared key a
 	// workload can have made some.
-	loc, lookErr := p.locate(ctx, o)
+	loc, lookErr := p.locate(ctx, &o)
 	if lookErr != nil {
 		return lookErr
 	}

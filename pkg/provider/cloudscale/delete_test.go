@@ -123,14 +123,106 @@ func TestDeleteLeavesWhatIsNotOurs(t *testing.T) {
 			}
 		}
 	}
-	// To this project the other project's user does not exist.
-	c.must(c.DeleteBucket(t.Context(), foreign.BucketRef, purge))
+	// To this project the other project's user does not exist, but the bucket does.
+	c.want(c.DeleteBucket(t.Context(), foreign.BucketRef, purge), provider.ErrPermissionDenied, foreign.OwnerID, "API token")
 	if data, err := owner.GetObject(t.Context(), "foreign", "kept"); err != nil || string(data) != "data" {
 		t.Errorf("the foreign bucket was touched: %q %v", data, err)
 	}
 	if n := len(c.cs.Users()); n != 3 {
 		t.Errorf("%d users are left, want 3", n)
 	}
+}
+
+// The token of another project finds no owner, which must not read as "gone".
+func TestDeleteWithTheTokenOfAnotherProject(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, client := c.make(provider.BucketSpec{Name: "kept", Region: "lpg"})
+	c.must(client.PutObject(t.Context(), "kept", "key", []byte("data")))
+	p := c.provider(withToken(c.cs.ForeignToken))
+	for _, id := range []string{"", b.OwnerID} {
+		err := p.DeleteBucket(t.Context(), provider.BucketRef{Name: "kept", Region: "lpg", OwnerID: id}, purge)
+		c.want(err, provider.ErrPermissionDenied, "kept")
+	}
+	c.wantLeft("kept")
+	if data, err := client.GetObject(t.Context(), "kept", "key"); err != nil || string(data) != "data" {
+		t.Errorf("the bucket was touched: %q %v", data, err)
+	}
+}
+
+// A bucket that is gone stays gone when another one takes its name.
+func TestDeleteOfAnOlderBucketOfTheName(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	spec := provider.BucketSpec{Name: "again", Region: "rma"}
+	older, _ := c.make(spec)
+	c.must(c.DeleteBucket(t.Context(), older.BucketRef, purge))
+	_, client := c.make(spec)
+	c.must(client.PutObject(t.Context(), "again", "key", []byte("data")))
+	c.must(c.DeleteBucket(t.Context(), older.BucketRef, purge))
+	c.wantLeft("again")
+	if data, err := client.GetObject(t.Context(), "again", "key"); err != nil || string(data) != "data" {
+		t.Errorf("the newer bucket was touched: %q %v", data, err)
+	}
+}
+
+// The request of a process that died can be carried out late, and makes an owner
+// beside the one that its successor made.
+func TestDeleteRemovesALateOwner(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, _ := c.make(provider.BucketSpec{Name: "late", Region: "rma"})
+	tags, err := record{bucket: "late", region: "rma"}.tags(testDriver)
+	c.must(err)
+	second, err := c.createUser(t.Context(), "second", tags)
+	c.must(err)
+	remove := c.Inject(emulator.Fault{Operation: "DeleteObjectsUser", Status: http.StatusConflict, Body: `{"detail":"owns buckets"}`})
+	c.want(c.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{}), provider.ErrConflict, second.id)
+	remove()
+	c.must(c.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{}))
+	c.wantLeft()
+}
+
+// A gateway's 404 about the owner must not read as "gone" either.
+func TestDeleteBehindAGatewayThatKnowsNothing(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, _ := c.make(provider.BucketSpec{Name: "hidden", Region: "rma"})
+	for _, operation := range []string{"GetObjectsUser", "DeleteObjectsUser"} {
+		remove := c.Inject(emulator.Fault{Operation: operation, Status: http.StatusNotFound, Body: `{"message":"no route"}`})
+		c.want(c.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{}), provider.ErrUnavailable, "check the API URL")
+		remove()
+	}
+	c.must(c.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{}))
+	c.wantLeft()
+}
+
+// Only the endpoint itself may say that a bucket is gone.
+func TestDeleteBehindAProxyThatKnowsNothing(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, client := c.make(provider.BucketSpec{Name: "hidden", Region: "rma"})
+	c.must(client.PutObject(t.Context(), "hidden", "key", []byte("data")))
+	for _, operation := range []string{"ListObjectVersions", "DeleteObjects", "DeleteBucket"} {
+		remove := c.Inject(emulator.Fault{Operation: operation, Status: http.StatusNotFound, Body: "<html><title>404</title></html>"})
+		c.ResetCalls()
+		c.want(c.DeleteBucket(t.Context(), b.BucketRef, purge), provider.ErrUnavailable, "check the endpoint")
+		if n := c.count("DeleteObjectsUser"); n != 0 {
+			t.Errorf("%s: tried to delete the owner of a bucket that stands", operation)
+		}
+		remove()
+	}
+	c.must(c.DeleteBucket(t.Context(), b.BucketRef, purge))
+	c.wantLeft()
+}
+
+// A server that takes its host name for a bucket's says NoSuchBucket to
+// everything; the bucket asked for stands all the same.
+func TestEndpointThatListsNoBuckets(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, _ := c.make(provider.BucketSpec{Name: "hidden", Region: "rma"})
+	remove := c.Inject(emulator.Fault{Operation: "ListBuckets", Status: http.StatusNotFound, Body: "<Error><Code>NoSuchBucket</Code></Error>"})
+	c.want(c.DeleteBucket(t.Context(), b.BucketRef, purge), provider.ErrUnavailable, "hidden", b.Endpoint)
+	_, err := c.GetBucket(t.Context(), b.BucketRef)
+	c.want(err, provider.ErrUnavailable, b.Endpoint)
+	c.wantLeft("hidden")
+	remove()
+	c.must(c.DeleteBucket(t.Context(), b.BucketRef, purge))
 }
 
 func TestReferenceWithAnotherRegion(t *testing.T) {

@@ -33,11 +33,11 @@ type location struct {
 	others []string // further buckets of the owner
 }
 
-// locate waits until the owner's key works at its endpoint and says what that
-// endpoint knows of its bucket.
-func (p *Provider) locate(ctx context.Context, o owner) (location, error) {
+// locate waits until the owner's key works at its endpoint, keeps the one that
+// does in o, and says what that endpoint knows of its bucket.
+func (p *Provider) locate(ctx context.Context, o *owner) (location, error) {
 	var loc location
-	err := p.withKey(ctx, p.identityOf(o), o.user, func(c *s3.Client) (err error) {
+	err := p.withKey(ctx, p.identityOf(*o), &o.user, func(c *s3.Client) (err error) {
 		loc, err = p.look(ctx, c, o.record)
 		return err
 	})
@@ -50,6 +50,10 @@ func (p *Provider) locate(ctx context.Context, o owner) (location, error) {
 // look asks once. An error is the S3 layer's own.
 func (p *Provider) look(ctx context.Context, c *s3.Client, r record) (location, error) {
 	who, err := c.WhoAmI(ctx)
+	if s3.StatusCode(err) == http.StatusNotFound {
+		// No bucket was asked for: a server that takes the host name for one says so.
+		return location{}, refuse(provider.ErrUnavailable, "%s; the endpoint %s does not list buckets, check it", err, p.endpointOf(r))
+	}
 	if err != nil {
 		return location{}, err
 	}
@@ -59,8 +63,7 @@ func (p *Provider) look(ctx context.Context, c *s3.Client, r record) (location, 
 	// A policy can open a foreign bucket to this key and close an own one.
 	readable, denied := err == nil, s3.Code(err) == codeDenied
 	switch {
-	// A server may answer with an empty or technical name of the region.
-	case readable && where != r.region && where != "" && p.checkRegion(ctx, where) == nil:
+	case readable && p.elsewhere(ctx, where, r.region):
 		loc.state, loc.region = stateElsewhere, where
 	case (readable || denied) && owned:
 		loc.state = statePresent
@@ -74,6 +77,12 @@ func (p *Provider) look(ctx context.Context, c *s3.Client, r record) (location, 
 		return location{}, err
 	}
 	return loc, nil
+}
+
+// elsewhere reports whether a bucket's location is another region of the cloud. A
+// server may answer with an empty or technical name of the region.
+func (p *Provider) elsewhere(ctx context.Context, where, region string) bool {
+	return where != region && where != "" && p.checkRegion(ctx, where) == nil
 }
 
 // visible reports whether a bucket of the name exists at the endpoint, whoever

@@ -39,9 +39,9 @@ type identity struct {
 // withKey runs do with an S3 client of the user's key and repeats it while, and
 // only while, the endpoint does not know the key, for at most KeyWait. The user
 // is read again before each repetition: it may be gone, or its key replaced.
-// Errors: those of do; ErrUnavailable after the wait; ErrConflict if the user
-// vanished.
-func (p *Provider) withKey(ctx context.Context, who identity, u user, do func(*s3.Client) error) error {
+// Afterwards u holds the key that was used last. Errors: those of do;
+// ErrUnavailable after the wait; ErrConflict if the user vanished.
+func (p *Provider) withKey(ctx context.Context, who identity, u *user, do func(*s3.Client) error) error {
 	began := time.Now()
 	for n := 1; ; n++ {
 		key, err := u.key()
@@ -69,7 +69,7 @@ func (p *Provider) withKey(ctx context.Context, who identity, u user, do func(*s
 		if err := pause(ctx, next); err != nil {
 			return fmt.Errorf("waiting for the key of objects user %s at %s: %w", who.id, who.endpoint, err)
 		}
-		if u, err = p.getUser(ctx, who.id); errors.Is(err, provider.ErrNotFound) {
+		if *u, err = p.getUser(ctx, who.id); errors.Is(err, provider.ErrNotFound) {
 			return refuse(provider.ErrConflict, "objects user %s was deleted meanwhile; repeat the call", who.id)
 		} else if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
@@ -74,6 +75,9 @@ func revokeIdempotent(ctx context.Context, s *session) error {
 	return nil
 }
 
+// atOnce is how long a call that does nothing may take on a busy machine.
+const atOnce = 2 * time.Second
+
 // cancelledReturns calls every method with a context that has ended.
 func cancelledReturns(ctx context.Context, s *session) error {
 	b, err := s.create(ctx, s.name())
@@ -92,6 +96,7 @@ func cancelledReturns(ctx context.Context, s *session) error {
 			return err
 		},
 		"RevokeAccess": func() error { return s.RevokeAccess(dead, ref) },
+		"RotateAccess": func() error { _, err := s.RotateAccess(dead, ref, provider.RotateOptions{}); return err },
 		"Regions":      func() error { _, err := s.Regions(dead); return err },
 		"Inventory": func() error {
 			for _, err := range s.Inventory(dead) {
@@ -103,7 +108,12 @@ func cancelledReturns(ctx context.Context, s *session) error {
 		},
 	}
 	for name, call := range calls {
-		if err := want(name+" under a cancelled context", call(), context.Canceled); err != nil {
+		began := time.Now()
+		err := call()
+		if took := time.Since(began); took > atOnce {
+			return fmt.Errorf("%s under a cancelled context took %s", name, took)
+		}
+		if err := want(name+" under a cancelled context", err, context.Canceled); err != nil {
 			return err
 		}
 	}

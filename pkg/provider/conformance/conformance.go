@@ -72,7 +72,7 @@ func Checks(o Options) []Check {
 		{"purge empties versions, delete markers and unfinished uploads", deletePurges},
 		{"delete is idempotent", deleteIdempotent},
 		{"nothing that carries our mark remains after delete", nothingRemains},
-		{"every method ends with its context", cancelledReturns},
+		{"every method returns at once when its context has ended", cancelledReturns},
 	}
 	checks := make([]Check, 0, len(all))
 	for _, c := range all {

@@ -1,0 +1,201 @@
+package stackit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/s3"
+)
+
+// writeTries is how often a change that another writer undid is made again.
+const writeTries = 4
+
+// bucket is an existing bucket of the project and what its tags say. Its methods
+// need the bucket's lock.
+type bucket struct {
+	provider.BucketRef
+	regional  endpoint // where the driver itself talks to it
+	adminURN  string
+	tags      map[string]string
+	marks            // of tags
+	malformed error  // what could not be read of the tags
+	enforced  string // the policy as last seen in place
+}
+
+// find reads a bucket of the project and its tags, whoever's it is. ErrNotFound;
+// ErrPermissionDenied when its policy shuts the admin out.
+func (p *Provider) find(ctx context.Context, ref provider.BucketRef) (*bucket, error) {
+	regional, err := p.bucketEndpoint(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return p.read(ctx, ref, regional)
+}
+
+func (p *Provider) read(ctx context.Context, ref provider.BucketRef, regional endpoint) (*bucket, error) {
+	adm, err := p.adminGroup(ctx, ref.Region, true)
+	if err != nil {
+		return nil, err
+	}
+	b := &bucket{BucketRef: provider.BucketRef{Name: ref.Name, Region: ref.Region}, regional: regional, adminURN: adm.urn}
+	if err := p.reread(ctx, b); err != nil {
+		if errors.Is(err, provider.ErrPermissionDenied) {
+			return nil, fmt.Errorf("its tags cannot be read: %w; its policy lets in another admin group than %s; "+
+				"if it is this driver's, set the back end's admin group to the one that the policy names", err, adm.id)
+		}
+		return nil, err
+	}
+	return b, nil
+}
+
+// reread reads the tags again.
+func (p *Provider) reread(ctx context.Context, b *bucket) error {
+	var tags map[string]string
+	err := p.asAdmin(ctx, b.Region, b.regional, func(c *s3.Client) (err error) {
+		tags, err = c.Tags(ctx, b.Name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.tags = tags
+	b.marks, b.malformed = decodeMarks(tags, b.adminURN)
+	return nil
+}
+
+// open reads a bucket that carries the driver's mark. ErrNotFound;
+// ErrPermissionDenied when it exists without the mark; ErrPrecondition when a
+// tag is malformed.
+func (p *Provider) open(ctx context.Context, ref provider.BucketRef) (*bucket, error) {
+	b, err := p.find(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if !ours(b.tags, p.config.DriverName, b.Name) {
+		return nil, p.notOurs()
+	}
+	return b, b.malformed
+}
+
+func (p *Provider) notOurs() error {
+	return refuse(provider.ErrPermissionDenied,
+		"it does not carry the mark of driver %s (its tags %s and %s); it is left alone", p.config.DriverName, tagManagedBy, tagBucket)
+}
+
+// change makes the tags say what f makes of the marks, writing only if that is a
+// difference, and reads them back. f may run several times. Tags of others stay.
+func (p *Provider) change(ctx context.Context, b *bucket, f func(*marks)) error {
+	for try := 1; ; try++ {
+		wanted := b.marks
+		wanted.entries = append([]entry(nil), b.entries...)
+		f(&wanted)
+		tags, err := wanted.encode(p.config.DriverName, b.Name, b.adminURN)
+		if err != nil {
+			return err
+		}
+		if maps.Equal(tags, b.tags) {
+			b.marks = wanted
+			return nil
+		}
+		if try > writeTries {
+			return refuse(provider.ErrConflict, "another process writes its tags at the same time; repeat the call")
+		}
+		if try > 1 {
+			if err := pause(ctx, p.waits.after(try-1)); err != nil {
+				return err
+			}
+		}
+		err = p.asAdmin(ctx, b.Region, b.regional, func(c *s3.Client) error { return c.SetTags(ctx, b.Name, tags) })
+		if err != nil {
+			return err
+		}
+		if err := p.reread(ctx, b); err != nil {
+			return err
+		}
+		if !ours(b.tags, p.config.DriverName, b.Name) {
+			return refuse(provider.ErrConflict, "another program replaces its tags; find out which and stop it")
+		}
+		if b.malformed != nil {
+			return b.malformed
+		}
+	}
+}
+
+// enforce makes the bucket's policy the one of its ledger, without the entries of
+// the names left out. It writes only if that is a difference, and reads back.
+func (p *Provider) enforce(ctx context.Context, b *bucket, leftOut ...string) error {
+	m := b.marks
+	for _, name := range leftOut {
+		m.drop(name)
+	}
+	members := m.members()
+	wanted := render(b.Name, b.adminURN, members)
+	if err := checkPolicySize(wanted, len(members)); err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		current, err := p.policyOf(ctx, b)
+		if err != nil {
+			return err
+		}
+		if samePolicy(current, wanted) {
+			b.enforced = wanted
+			return nil
+		}
+		if try > writeTries {
+			return refuse(provider.ErrConflict, "another program replaces its policy; find out which and stop it")
+		}
+		if try > 1 {
+			if err := pause(ctx, p.waits.after(try-1)); err != nil {
+				return err
+			}
+		}
+		err = p.asAdmin(ctx, b.Region, b.regional, func(c *s3.Client) error { return c.SetPolicy(ctx, b.Name, wanted) })
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// settle enforces the policy again while the tags, as last read, say something
+// else than what it was rendered from. Every writer does so when it is done, and
+// reads the tags after each policy it writes, so the last one leaves the policy
+// of everybody's entries.
+func (p *Provider) settle(ctx context.Context, b *bucket) error {
+	for range writeTries {
+		if render(b.Name, b.adminURN, b.members()) == b.enforced {
+			return nil
+		}
+		if err := p.enforce(ctx, b); err != nil {
+			return err
+		}
+		if err := p.reread(ctx, b); err != nil {
+			return err
+		}
+	}
+	return refuse(provider.ErrConflict, "other processes grant and revoke accesses all the time; repeat the call")
+}
+
+// policyOf reads the bucket's policy, "" if it has none.
+func (p *Provider) policyOf(ctx context.Context, b *bucket) (doc string, err error) {
+	err = p.asAdmin(ctx, b.Region, b.regional, func(c *s3.Client) (err error) {
+		doc, err = c.Policy(ctx, b.Name)
+		return err
+	})
+	return doc, err
+}
+
+// describe returns what the provider tells of the bucket.
+func (b *bucket) describe() provider.Bucket {
+	where := b.endpoint
+	if where == "" {
+		where = b.regional.String()
+	}
+	return provider.Bucket{
+		BucketRef: b.BucketRef, Endpoint: where, SigningRegion: b.Region,
+		VirtualHosted: b.virtualHosted, DeletionPolicy: b.policy,
+	}
+}

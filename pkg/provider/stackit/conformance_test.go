@@ -1,0 +1,150 @@
+package stackit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zuber-storage/zuber/pkg/emulator"
+	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/provider/conformance"
+	"github.com/zuber-storage/zuber/pkg/s3"
+)
+
+// TestConformance runs the contract's checks, on a calm cloud and on one with
+// late lists, late keys and random faults.
+func TestConformance(t *testing.T) {
+	for name, c := range map[string]struct {
+		options emulator.Options
+		fault   float64
+		rounds  int
+	}{
+		"calm": {rounds: 1},
+		"rough": {emulator.Options{Seed: 1, Stackit: emulator.StackitOptions{
+			ListDelay:   emulator.Delay{Min: 2 * time.Millisecond, Max: 12 * time.Millisecond},
+			KeyDelay:    emulator.Delay{Max: 60 * time.Millisecond},
+			PolicyDelay: emulator.Delay{Max: 80 * time.Millisecond},
+		}}, 0.05, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cl := newCloud(t, c.options)
+			p := cl.provider(t)
+			if c.fault > 0 {
+				cl.emu.Inject(emulator.Fault{Probability: c.fault, Status: http.StatusServiceUnavailable})
+			}
+			for range c.rounds {
+				conforms(t, p)
+			}
+			if b, g := cl.Buckets(), cl.groups(); len(b)+len(g) != 0 {
+				t.Errorf("left over: %v, %v", b, g)
+			}
+		})
+	}
+}
+
+func conforms(t *testing.T, p *Provider) {
+	t.Helper()
+	options := conformance.Options{
+		Region: testRegion, Transport: stubborn{},
+		Owner: func(ctx context.Context, b provider.Bucket) (client *s3.Client, err error) {
+			if err = repeat(ctx, func() error { _, err := p.AdminClient(ctx, b.BucketRef); return err }); err != nil {
+				return nil, err
+			}
+			key := p.admins[b.Region].key
+			return s3.New(s3.Config{Endpoint: b.Endpoint, AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey.Reveal(), Transport: stubborn{}})
+		},
+	}
+	for _, check := range conformance.Checks(options) {
+		t.Run(check.Name, func(t *testing.T) {
+			s := &sidecar{Provider: p}
+			if err := check.Run(t.Context(), s); err != nil {
+				t.Error(err)
+			}
+			// Accesses end sooner or later, also those whose bucket went first.
+			for _, ref := range s.granted {
+				if err := s.RevokeAccess(t.Context(), ref); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// sidecar repeats calls as a sidecar does, and remembers what it was granted.
+type sidecar struct {
+	*Provider
+	mu      sync.Mutex
+	granted []provider.AccountRef
+}
+
+func repeat(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if !errors.Is(err, provider.ErrUnavailable) && !errors.Is(err, provider.ErrConflict) {
+			return err
+		}
+		if err := pause(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *sidecar) CreateBucket(ctx context.Context, spec provider.BucketSpec) (b provider.Bucket, err error) {
+	err = repeat(ctx, func() error { b, err = s.Provider.CreateBucket(ctx, spec); return err })
+	return b, err
+}
+
+func (s *sidecar) GetBucket(ctx context.Context, ref provider.BucketRef) (b provider.Bucket, err error) {
+	err = repeat(ctx, func() error { b, err = s.Provider.GetBucket(ctx, ref); return err })
+	return b, err
+}
+
+func (s *sidecar) DeleteBucket(ctx context.Context, ref provider.BucketRef, opts provider.DeleteOptions) error {
+	return repeat(ctx, func() error { return s.Provider.DeleteBucket(ctx, ref, opts) })
+}
+
+func (s *sidecar) GrantAccess(ctx context.Context, spec provider.AccessSpec) (a provider.Access, err error) {
+	err = repeat(ctx, func() error { a, err = s.Provider.GrantAccess(ctx, spec); return err })
+	if err == nil {
+		ref := provider.AccountRef{Account: spec.Account, IdentityID: a.IdentityID}
+		for _, b := range spec.Buckets {
+			ref.Buckets = append(ref.Buckets, b.BucketRef)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.granted = append(s.granted, ref)
+	}
+	return a, err
+}
+
+func (s *sidecar) RevokeAccess(ctx context.Context, ref provider.AccountRef) error {
+	return repeat(ctx, func() error { return s.Provider.RevokeAccess(ctx, ref) })
+}
+
+// stubborn carries the checks' own S3 calls out in spite of the faults, which
+// refuse a call before it is carried out.
+type stubborn struct{}
+
+func (stubborn) RoundTrip(req *http.Request) (*http.Response, error) {
+	for {
+		try := req.Clone(req.Context())
+		if req.GetBody != nil {
+			body, err := req.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			try.Body = body
+		}
+		resp, err := http.DefaultTransport.RoundTrip(try)
+		if err != nil || resp.StatusCode != http.StatusServiceUnavailable {
+			return resp, err
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+}

@@ -1,0 +1,49 @@
+// Package stackit is the provider over STACKIT Object Storage: one credentials
+// group for each access, and a policy on each bucket that shuts everyone else
+// out.
+//
+// # Isolation
+//
+// Every credentials group of a STACKIT project may do everything in every
+// bucket that has no policy, so only Deny isolates. A managed bucket always
+// carries one: nobody but the admin and the bucket's accesses gets in, and each
+// access may do no more than its mode says (modes.go, policy.go). The admin is
+// one credentials group for each driver name, project and region; it alone reads
+// and writes tags and policies, and its key never leaves the process (admin.go).
+//
+// # What is remembered, and where
+//
+// The bucket's tags are the durable truth. They carry the driver's mark, the
+// parameters it was made with, and the ledger: for each access the name, ID and
+// URN of its credentials group, its mode, and fingerprints of the keys minted
+// for it in their order (ledger.go). The policy is always rendered whole from
+// the ledger and restored from it when somebody has edited it. Neither the
+// policy nor the list of groups would do as the truth: a policy edited by hand
+// loses what it said, and the list lags its own writes, names groups but not
+// buckets, and holds names that are not unique. Tags are strongly consistent,
+// lie with the bucket, and no mode may write them. 50 tags of 256 characters
+// hold about as many accesses as fit into the 20,480 bytes of a policy.
+//
+// Tags and policies have no preconditions: the last writer wins. Each change is
+// made under a lock of this process, read back, and repeated if another writer
+// won; a grant looks once more before it returns.
+//
+// # Nothing is made unannounced
+//
+// No create call of the API takes a mark, so each creation is announced first.
+// An access stands in the ledger before its group is made; a group whose making
+// was cut short is then known to be possible, and only then is the lag of the
+// list waited out. A bucket is announced by a credentials group without keys
+// whose name is derived from driver and bucket; it proves after a crash that an
+// untagged, empty bucket is ours, and is removed once the tags are written
+// (claim.go).
+//
+// # Keys
+//
+// A secret is readable once. One process returns the same key for a repeated
+// grant; after a restart a new one is added. Each key is in the ledger before it
+// is returned, so a key outside the ledger was never handed out. When an access
+// has more than maxKeys, those outside the ledger go first, then those between
+// the oldest, which a v1alpha1 Secret holds for ever, and the newest, which a
+// v1alpha2 Secret holds.
+package stackit

@@ -1,0 +1,155 @@
+package stackit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/s3"
+)
+
+// How many keys an access may have, and which recorded ones survive when it has
+// more. The oldest may be the one that a Secret written once holds; a second one
+// is kept because the first may have been lost before it got there. The newest
+// are in a Secret that each grant overwrites, and in workloads that read it
+// before the last restarts.
+const (
+	maxKeys    = 7
+	keepOldest = 2
+	keepNewest = 5
+)
+
+// grantedKey is a key that this process has minted for an access.
+type grantedKey struct {
+	mintedKey
+	works bool // it has been seen to work
+}
+
+func (p *Provider) knownKey(groupID string) (grantedKey, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k, ok := p.granted[groupID]
+	return k, ok
+}
+
+func (p *Provider) rememberKey(groupID string, k grantedKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.granted[groupID] = k
+}
+
+// knownGroup returns the group of that name that this process has made.
+func (p *Provider) knownGroup(region, name string) (group, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g, ok := p.made[region+"/"+name]
+	return g, ok
+}
+
+func (p *Provider) rememberGroup(region string, g group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made[region+"/"+g.name] = g
+}
+
+func (p *Provider) forgetGroup(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.made, func(_ string, g group) bool { return g.id == id })
+}
+
+func (p *Provider) forgetKey(groupID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.granted, groupID)
+}
+
+// surplus divides the live keys of an access, whose ledger lists the recorded
+// ones from the oldest to the newest: which must go, and what the ledger says
+// afterwards. A key outside the ledger was never handed out, so it goes first.
+func surplus(recorded []string, live []accessKey) (remove []accessKey, left []string) {
+	byPrint := map[string][]accessKey{}
+	var unrecorded []accessKey
+	for _, k := range live {
+		f := fingerprint(k.id)
+		if slices.Contains(recorded, f) {
+			byPrint[f] = append(byPrint[f], k)
+		} else {
+			unrecorded = append(unrecorded, k)
+		}
+	}
+	left = slices.DeleteFunc(slices.Clone(recorded), func(f string) bool { return len(byPrint[f]) == 0 })
+	excess := len(live) - maxKeys
+	for _, k := range unrecorded {
+		if excess > 0 {
+			remove = append(remove, k)
+			excess--
+		}
+	}
+	for excess > 0 && len(left) > keepOldest+keepNewest {
+		// Two keys of one fingerprint cannot be told apart; they go together.
+		middle := byPrint[left[keepOldest]]
+		remove = append(remove, middle...)
+		left = slices.Delete(left, keepOldest, keepOldest+1)
+		excess -= len(middle)
+	}
+	return remove, left
+}
+
+// maskedAs reports whether a listed key may be the one with the access key ID:
+// the list shows only the end of it.
+func maskedAs(k accessKey, accessKeyID string) bool {
+	shown := strings.TrimLeft(k.masked, "*")
+	return shown != "" && strings.HasSuffix(accessKeyID, shown)
+}
+
+// unknownKey is the error of a key that worked once and that the endpoint knows
+// no more.
+type unknownKey struct{ endpoint string }
+
+func (e *unknownKey) Error() string { return fmt.Sprintf("the key is gone at %s", e.endpoint) }
+
+// await returns once the key works on the bucket at the endpoint that its users
+// are told, and the policy is in force for it there: what every mode may do is
+// allowed, and what no mode may do is refused. A new key and a new policy may
+// both take their time, and nothing else is waited for.
+func (p *Provider) await(ctx context.Context, b provider.Bucket, k grantedKey) error {
+	client, err := p.client(b.Region, b.Endpoint, k.credentials)
+	if err != nil {
+		return err
+	}
+	for wait := p.patience(); ; {
+		_, err := client.BucketLocation(ctx, b.Name)
+		switch code := s3.Code(err); {
+		case code == codeUnknownKey && k.works:
+			return &unknownKey{b.Endpoint}
+		case code == codeUnknownKey:
+			err := p.waitForKey(ctx, wait, b.Region, "the new key", b.Endpoint)
+			if err != nil {
+				return err
+			}
+			continue
+		case code == "AccessDenied":
+		case err != nil:
+			return s3Error(ctx, err)
+		default:
+			_, err = client.Policy(ctx, b.Name)
+			if s3.Code(err) == "AccessDenied" {
+				return nil
+			}
+			if err != nil && s3.Code(err) != codeUnknownKey {
+				return s3Error(ctx, err)
+			}
+		}
+		more, err := wait.next(ctx)
+		switch {
+		case err != nil:
+			return err
+		case !more:
+			return refuse(provider.ErrUnavailable, "its policy is not in force at %s after %s; repeat the call", b.Endpoint, p.config.PropagationWait)
+		}
+	}
+}

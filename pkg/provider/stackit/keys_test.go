@@ -1,0 +1,59 @@
+package stackit
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestSurplus: what may be in a Secret is never deleted, and the number of keys
+// is bounded.
+func TestSurplus(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var live []accessKey
+		var recorded []string
+		for i := range rapid.IntRange(1, 30).Draw(t, "recorded") {
+			k := accessKey{id: fmt.Sprintf("recorded-%d", i)}
+			if slices.Contains(recorded, fingerprint(k.id)) {
+				continue
+			}
+			recorded = append(recorded, fingerprint(k.id))
+			if rapid.IntRange(0, 9).Draw(t, "expired") > 0 {
+				live = append(live, k)
+			}
+		}
+		ordered := slices.Clone(live)
+		for i := range rapid.IntRange(0, 20).Draw(t, "unrecorded") {
+			k := accessKey{id: fmt.Sprintf("unrecorded-%d", i)}
+			if !slices.Contains(recorded, fingerprint(k.id)) {
+				live = append(live, k)
+			}
+		}
+		live = rapid.Permutation(live).Draw(t, "order")
+		remove, left := surplus(recorded, live)
+		if n := len(live) - len(remove); n > maxKeys || (len(live) > maxKeys && n < maxKeys) {
+			t.Fatalf("%d keys are left of %d", n, len(live))
+		}
+		for i, k := range ordered {
+			precious := i < keepOldest || i >= len(ordered)-keepNewest
+			if precious && (slices.Contains(remove, k) || !slices.Contains(left, fingerprint(k.id))) {
+				t.Fatalf("recorded key %d of %d goes", i, len(ordered))
+			}
+		}
+		for _, f := range left {
+			if !slices.ContainsFunc(live, func(k accessKey) bool { return fingerprint(k.id) == f && !slices.Contains(remove, k) }) {
+				t.Fatalf("the ledger keeps %s, which is gone", f)
+			}
+		}
+	})
+}
+
+func TestMasked(t *testing.T) {
+	for masked, want := range map[string]bool{"****************TGVP": true, "****************XXXX": false, "": false, "****": false} {
+		if got := maskedAs(accessKey{masked: masked}, "AF17TKP7BTQX4HSLTGVP"); got != want {
+			t.Errorf("%q: %v", masked, got)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package stackit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+// The tags of buckets. Those of the ledger are in ledger.go; all others on the
+// bucket are somebody else's and are kept.
+const (
+	tagManagedBy  = "zuber_managed_by"
+	tagBucket     = "zuber_bucket"
+	tagEndpoint   = "zuber_endpoint"        // only when not the region's own
+	tagAddressing = "zuber_addressing"      // only when virtual
+	tagPolicy     = "zuber_deletion_policy" // only when DeleteAll
+	tagIntent     = "zuber_intent"          // ID of the group that announced the bucket, until it is gone
+
+	addressingVirtual = "virtual"
+	// vendorPrefix begins the tags that the storage system sets of its own
+	// accord, such as NTAP-SG-ILM-BUCKET-TAG.
+	vendorPrefix = "NTAP-"
+)
+
+// record is what the tags say of how the bucket was made.
+type record struct {
+	endpoint      string // "" means the region's own
+	virtualHosted bool
+	policy        provider.DeletionPolicy
+}
+
+// marks is everything that the tags of a managed bucket say.
+type marks struct {
+	record
+	intent  string
+	entries []entry
+	foreign map[string]string
+}
+
+// ours reports whether the tags carry the driver's mark for the bucket.
+func ours(tags map[string]string, driver, bucket string) bool {
+	return tags[tagManagedBy] == driver && tags[tagBucket] == bucket
+}
+
+// untagged reports whether nobody has tagged the bucket.
+func untagged(tags map[string]string) bool {
+	for key := range tags {
+		if !strings.HasPrefix(key, vendorPrefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// recordOf validates what CreateBucket is asked for, for a region whose own
+// endpoint is given.
+func recordOf(spec provider.BucketSpec, regional endpoint) (record, error) {
+	r := record{virtualHosted: spec.VirtualHosted, policy: spec.DeletionPolicy}
+	switch r.policy {
+	case "":
+		r.policy = provider.DeleteIfEmpty
+	case provider.DeleteIfEmpty, provider.DeleteAll:
+	default:
+		return record{}, refuse(provider.ErrInvalidArgument, "deletion policy %q is not one of %s, %s",
+			spec.DeletionPolicy, provider.DeleteIfEmpty, provider.DeleteAll)
+	}
+	used := regional
+	if spec.Endpoint != "" {
+		asked, err := parseEndpoint(spec.Endpoint)
+		if err != nil {
+			return record{}, err
+		}
+		if _, err := asked.tag(); err != nil && asked != regional {
+			return record{}, err
+		}
+		if used = asked; asked != regional {
+			r.endpoint = asked.String()
+		}
+	}
+	if spec.VirtualHosted && used.scheme == "https" && strings.Contains(spec.Name, ".") {
+		return record{}, refuse(provider.ErrInvalidArgument,
+			"bucket name %q holds a dot, which the endpoint's wildcard certificate does not cover; use path-style addressing", spec.Name)
+	}
+	return r, nil
+}
+
+// encode returns the marks as tags. ErrQuotaExceeded when they do not fit.
+func (m marks) encode(driver, bucket, adminURN string) (map[string]string, error) {
+	tags, err := encodeLedger(m.entries, adminURN)
+	if err != nil {
+		return nil, err
+	}
+	tags[tagManagedBy], tags[tagBucket] = driver, bucket
+	if m.endpoint != "" {
+		e, err := parseEndpoint(m.endpoint)
+		if err != nil {
+			return nil, err
+		}
+		if tags[tagEndpoint], err = e.tag(); err != nil {
+			return nil, err
+		}
+	}
+	if m.virtualHosted {
+		tags[tagAddressing] = addressingVirtual
+	}
+	if m.policy == provider.DeleteAll {
+		tags[tagPolicy] = string(provider.DeleteAll)
+	}
+	if m.intent != "" {
+		tags[tagIntent] = m.intent
+	}
+	maps.Copy(tags, m.foreign)
+	if len(tags) > tagCountLimit {
+		return nil, refuse(provider.ErrQuotaExceeded, "with %d accesses and %d tags of others it would need %d tags, and %d is the limit; "+
+			"revoke some, remove tags, or use more buckets", len(m.entries), len(m.foreign), len(tags), tagCountLimit)
+	}
+	return tags, nil
+}
+
+// decodeMarks reads the marks back. Beside an error, which is a malformed tag,
+// the rest is returned.
+func decodeMarks(tags map[string]string, adminURN string) (marks, error) {
+	m := marks{
+		record: record{virtualHosted: tags[tagAddressing] == addressingVirtual, policy: provider.DeleteIfEmpty},
+		intent: tags[tagIntent], foreign: map[string]string{},
+	}
+	if tags[tagPolicy] == string(provider.DeleteAll) {
+		m.policy = provider.DeleteAll
+	}
+	var err error
+	m.entries, err = decodeLedger(tags, adminURN)
+	if value, ok := tags[tagEndpoint]; ok {
+		e, endpointErr := parseEndpointTag(value)
+		if endpointErr != nil {
+			return m, endpointErr
+		}
+		m.endpoint = e.String()
+	}
+	own := []string{tagManagedBy, tagBucket, tagEndpoint, tagAddressing, tagPolicy, tagIntent}
+	for key, value := range tags {
+		if !slices.Contains(own, key) && !strings.HasPrefix(key, tagAccess) {
+			m.foreign[key] = value
+		}
+	}
+	return m, err
+}
+
+// find returns the entry with the group name.
+func (m *marks) find(name string) (entry, bool) {
+	i := slices.IndexFunc(m.entries, func(e entry) bool { return e.name == name })
+	if i < 0 {
+		return entry{}, false
+	}
+	return m.entries[i], true
+}
+
+// put adds the entry or replaces the one with its name.
+func (m *marks) put(e entry) {
+	m.drop(e.name)
+	m.entries = append(m.entries, e)
+}
+
+// drop removes the entry with the name, if there is one.
+func (m *marks) drop(name string) {
+	m.entries = slices.DeleteFunc(slices.Clone(m.entries), func(e entry) bool { return e.name == name })
+}
+
+// members returns the accesses that the policy lets in.
+func (m *marks) members() []member {
+	var all []member
+	for _, e := range m.entries {
+		if !e.pending() {
+			all = append(all, member{e.urn, e.mode})
+		}
+	}
+	return all
+}
+
+// differs says how asked differs from what is recorded; nil if it does not.
+func (r record) differs(asked record) error {
+	for _, f := range []struct{ parameter, recorded, asked string }{
+		{"endpointURL", r.endpoint, asked.endpoint},
+		{"s3PathStyle", fmt.Sprint(!r.virtualHosted), fmt.Sprint(!asked.virtualHosted)},
+		{"bucketDeletionPolicy", string(r.policy), string(asked.policy)},
+	} {
+		if f.recorded != f.asked {
+			return refuse(provider.ErrAlreadyExists,
+				"it was made with %s %s and is now asked for with %s; ask for the former or use another name",
+				f.parameter, orDefault(f.recorded), orDefault(f.asked))
+		}
+	}
+	return nil
+}
+
+func orDefault(s string) string {
+	if s == "" {
+		return "(default)"
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/zuber-storage/zuber/pkg/emulator"
 	"github.com/zuber-storage/zuber/pkg/provider"
 	"github.com/zuber-storage/zuber/pkg/provider/cloudscale"
+	"github.com/zuber-storage/zuber/pkg/provider/stackit"
 )
 
 // backendSpec is a back end with everything read and checked that the start
@@ -21,42 +22,62 @@ import (
 type backendSpec struct {
 	Name      string
 	Kind      string
-	Token     tokenSource
 	APIURL    string            // empty means the cloud's own
 	Endpoints map[string]string // by region; what is absent is the cloud's own
 	Transport http.RoundTripper // below the adapter's retries; nil means its own
+	Token     tokenSource       // of a cloudscale.ch back end
+	Stackit   *stackit.Config   // of a STACKIT back end: what the fields above do not say
 }
 
 // wiring is what all back ends of a process share.
 type wiring struct {
 	DriverName string
 	OnKeyWait  func(region string, waited time.Duration) // may be nil
+	Reloads    *reloads                                  // may be nil
 }
 
 // open makes the back end. It makes no call.
 func (s backendSpec) open(w wiring) (driver.Backend, error) {
-	p, err := cloudscale.New(cloudscale.Config{
-		DriverName: w.DriverName,
-		Token:      s.Token,
-		APIURL:     s.APIURL,
-		Endpoints:  s.Endpoints,
-		Transport:  s.Transport,
-		OnKeyWait:  w.OnKeyWait,
-		UserAgent:  "zuber/" + readBuild().Version,
-	})
+	p, err := s.provider(w)
 	if err != nil {
 		return driver.Backend{}, fmt.Errorf("back end %s: %w", s.Name, err)
 	}
 	return driver.Backend{Name: s.Name, Kind: s.Kind, Provider: p}, nil
 }
 
-// openAll opens back ends in order.
+func (s backendSpec) provider(w wiring) (provider.Provider, error) {
+	userAgent := "zuber/" + readBuild().Version
+	if s.Stackit != nil {
+		c := *s.Stackit
+		c.DriverName, c.OnKeyWait, c.UserAgent = w.DriverName, w.OnKeyWait, userAgent
+		c.APIURL, c.Endpoints, c.Transport = s.APIURL, s.Endpoints, s.Transport
+		c.OnCredentials = func(state stackit.CredentialState) { w.Reloads.seen(s.Name, state) }
+		p, err := stackit.New(c)
+		if err != nil {
+			return nil, err
+		}
+		w.Reloads.seen(s.Name, p.CredentialState())
+		return p, nil
+	}
+	return cloudscale.New(cloudscale.Config{
+		DriverName: w.DriverName,
+		Token:      s.Token,
+		APIURL:     s.APIURL,
+		Endpoints:  s.Endpoints,
+		Transport:  s.Transport,
+		OnKeyWait:  w.OnKeyWait,
+		UserAgent:  userAgent,
+	})
+}
+
+// openAll opens back ends in order. No cloud is asked, so whatever fails is the
+// configuration's fault.
 func openAll(specs []backendSpec, w wiring) ([]driver.Backend, error) {
 	backends := make([]driver.Backend, 0, len(specs))
 	for _, spec := range specs {
 		b, err := spec.open(w)
 		if err != nil {
-			return nil, err
+			return nil, &usageError{err}
 		}
 		backends = append(backends, b)
 	}
@@ -76,7 +97,12 @@ func (s backendSettings) resolve(c *collector, env environment) []backendSpec {
 	return resolveEnvironment(c, env)
 }
 
+// resolveEnvironment makes one back end of each cloud whose variables are set.
 func resolveEnvironment(c *collector, env environment) []backendSpec {
+	return append(resolveCloudscaleEnvironment(c, env), resolveStackitEnvironment(c, env)...)
+}
+
+func resolveCloudscaleEnvironment(c *collector, env environment) []backendSpec {
 	spec := backendSpec{Name: providerCloudscale, Kind: providerCloudscale}
 	switch token, file := env[envToken], env[envTokenFile]; {
 	case token != "" && file != "":
@@ -93,14 +119,21 @@ func resolveEnvironment(c *collector, env environment) []backendSpec {
 	default:
 		return nil
 	}
-	if raw := env[envAPIURL]; raw != "" {
-		base, err := normalAPIURL(raw)
-		if err != nil {
-			c.addf("%s %s: %w", envAPIURL, shown(raw), err)
-		}
-		spec.APIURL = base
-	}
+	spec.APIURL = apiURLIn(c, env, envAPIURL)
 	return []backendSpec{spec}
+}
+
+// apiURLIn reads a variable that holds the base URL of a control plane; it is
+// empty when the variable is.
+func apiURLIn(c *collector, env environment, name string) string {
+	if env[name] == "" {
+		return ""
+	}
+	base, err := normalAPIURL(env[name])
+	if err != nil {
+		c.addf("%s %s: %w", name, shown(env[name]), err)
+	}
+	return base
 }
 
 func resolveTokenFile(c *collector, source, path string) tokenSource {
@@ -121,12 +154,19 @@ func (s backendSettings) resolveFile(c *collector, env environment) []backendSpe
 	specs := make([]backendSpec, 0, len(file.Backends))
 	for _, b := range file.Backends {
 		named[b.TokenEnv] = true
-		spec := backendSpec{Name: b.Name, Kind: b.Provider, Endpoints: b.Endpoints}
-		if b.APIURL != "" {
-			// A malformed one is among the file's faults already.
-			spec.APIURL, _ = normalAPIURL(b.APIURL)
-		}
 		at := fmt.Sprintf("%s: back end %s", s.ConfigFile, b.Name)
+		spec := backendSpec{Name: b.Name, Kind: b.Provider}
+		if b.Provider == providerStackit {
+			spec = b.Stackit.spec(b.Name)
+		}
+		spec.APIURL, spec.Endpoints = b.urls()
+		if b.Provider == providerStackit {
+			if len(b.Stackit.faults()) == 0 {
+				spec.verify(c, at)
+			}
+			specs = append(specs, spec)
+			continue
+		}
 		switch {
 		case b.TokenFile != "" && b.TokenEnv == "":
 			spec.Token = resolveTokenFile(c, at, filepath.Clean(b.TokenFile))
@@ -141,9 +181,17 @@ func (s backendSettings) resolveFile(c *collector, env environment) []backendSpe
 	}
 	// A token that nobody asked for is more likely a leftover than a wish, and
 	// whichever of the two were ignored would surprise somebody.
-	for _, name := range []string{envToken, envTokenFile} {
-		if env[name] != "" && !named[name] {
-			c.addf("--%s and %s exclude each other: name the variable in the file with tokenEnv, or unset one of the two", flagConfig, name)
+	if env[envToken] != "" && !named[envToken] {
+		c.addf("--%s and %s exclude each other: name the variable in the file with tokenEnv, or unset one of the two", flagConfig, envToken)
+	}
+	if env[envTokenFile] != "" {
+		c.addf("--%s and %s exclude each other: name the token's file with tokenFile and unset the variable", flagConfig, envTokenFile)
+	}
+	// A cluster may set the e-mail address of federation by itself, so that one
+	// is no fault.
+	for _, name := range []string{envStackitKey, envStackitKeyPath} {
+		if env[name] != "" {
+			c.addf("--%s and %s exclude each other: name the key in the file with keyFile, or unset one of the two", flagConfig, name)
 		}
 	}
 	return specs
@@ -163,35 +211,49 @@ func withoutTLS(specs []backendSpec) []string {
 		for _, endpoint := range s.Endpoints {
 			check(endpoint)
 		}
+		if s.Stackit != nil {
+			check(s.Stackit.TokenURL)
+		}
 	}
 	return found
 }
 
-// startEmulator runs the cloud inside this process and returns a back end for
-// it. Where the bucket goes into the host name, the endpoints have names below
+// startEmulator runs the clouds inside this process and returns a back end for
+// each. Where the bucket goes into the host name, the endpoints have names below
 // localhost, which are reached on this machine whatever the resolver says.
-func startEmulator(s backendSettings, virtualHosted bool) (*emulator.Emulator, backendSpec, error) {
+func startEmulator(s backendSettings, virtualHosted bool) (*emulator.Emulator, []backendSpec, error) {
 	e, err := emulator.Start(emulator.Options{KeyDelay: keyDelays(s.KeyDelay), Seed: s.Seed})
 	if err != nil {
-		return nil, backendSpec{}, err
+		return nil, nil, err
 	}
 	cloud := e.Cloudscale()
-	spec := backendSpec{
-		Name:      providerCloudscale,
-		Kind:      providerCloudscale,
-		Token:     staticToken(provider.NewSecret(cloud.Token)),
-		APIURL:    cloud.APIURL,
-		Endpoints: cloud.Endpoints,
+	specs := []backendSpec{
+		{
+			Name:      providerCloudscale,
+			Kind:      providerCloudscale,
+			APIURL:    cloud.APIURL,
+			Endpoints: cloud.Endpoints,
+			Token:     staticToken(provider.NewSecret(cloud.Token)),
+		},
+		emulatedStackit(e.Stackit()),
 	}
 	if virtualHosted {
-		spec.Endpoints = map[string]string{}
-		for region, endpoint := range cloud.Endpoints {
-			port := endpoint[strings.LastIndex(endpoint, ":"):]
-			spec.Endpoints[region] = "http://" + cloud.Domains[region] + port
+		specs[0].Endpoints = byHostName(specs[0].Endpoints, cloud.Domains)
+		specs[1].Endpoints = byHostName(specs[1].Endpoints, e.Stackit().Domains)
+		for i := range specs {
+			specs[i].Transport = localhostTransport()
 		}
-		spec.Transport = localhostTransport()
 	}
-	return e, spec, nil
+	return e, specs, nil
+}
+
+// byHostName gives endpoints on loopback the names of their regions.
+func byHostName(endpoints, domains map[string]string) map[string]string {
+	named := map[string]string{}
+	for region, endpoint := range endpoints {
+		named[region] = "http://" + domains[region] + endpoint[strings.LastIndex(endpoint, ":"):]
+	}
+	return named
 }
 
 func keyDelays(choice string) map[string]emulator.Delay {

@@ -71,7 +71,7 @@ func TestConfigFileFaults(t *testing.T) {
 		"duplicate key": {"backends: [" + good + "]\nbackends: [" + good + "]", nil,
 			[]string{`FILE: line 2: mapping key "backends" already defined at line 1`}},
 		"unknown keys": {"backends:\n  - name: a\n    kind: cloudscale\n    token: s3cr3t\nbackend: x", nil, []string{
-			`FILE:3: unknown key "kind": the keys here are name, provider, tokenFile, tokenEnv, apiURL, endpoints`,
+			`FILE:3: unknown key "kind": the keys here are name, provider, tokenFile, tokenEnv, apiURL, endpoints, and for STACKIT keyFile, serviceAccountEmail, federatedTokenFile, projectID, regions, tokenURL, adminGroupID, adminKeyFile, adminKeyTTL`,
 			`FILE:4: unknown key "token": a token does not belong into this file: put it into a file of its own and name that with tokenFile, or name a variable with tokenEnv`,
 			`FILE:5: unknown key "backend": the keys here are backends`,
 		}},
@@ -85,7 +85,7 @@ func TestConfigFileFaults(t *testing.T) {
   - {name: b, provider: cloudscale, tokenEnv: s3cr3t-value, apiURL: "ftp://x", endpoints: {rma: "https://x/path", lpg: "https://u:s3cr3t@x"}}
 `, nil, []string{
 			`FILE: backends[0].name: "A": want 1 to 63 of a-z, 0-9 and '-', with '-' neither first nor last`,
-			`FILE: backends[0].provider: "aws": want cloudscale`,
+			`FILE: backends[0].provider: "aws": want cloudscale or stackit`,
 			`FILE: backends[0]: tokenFile and tokenEnv exclude each other`,
 			`FILE: backends[1]: the token is missing: set tokenFile or tokenEnv`,
 			`FILE: backends[2].name: "b" is the name of backends[1] too`,
@@ -102,7 +102,7 @@ func TestConfigFileFaults(t *testing.T) {
 			}},
 		"credentials twice": {"backends: [" + good + "]", environment{envToken: "abc", envTokenFile: "/x"}, []string{
 			"--config and CLOUDSCALE_API_TOKEN exclude each other: name the variable in the file with tokenEnv, or unset one of the two",
-			"--config and CLOUDSCALE_API_TOKEN_FILE exclude each other: name the variable in the file with tokenEnv, or unset one of the two",
+			"--config and CLOUDSCALE_API_TOKEN_FILE exclude each other: name the token's file with tokenFile and unset the variable",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,6 +46,9 @@ func collect(fs *pflag.FlagSet) *collector {
 	c := &collector{flags: fs}
 	fs.VisitAll(func(f *pflag.Flag) {
 		f.Value = &lenientValue{Value: f.Value, source: "--" + f.Name, c: c}
+		if f.DefValue == "[]" {
+			f.DefValue = "" // pflag knows an empty list by its own type only, and would show it as a default
+		}
 	})
 	return c
 }

@@ -79,9 +79,10 @@ func (s *backendSettings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.DriverName, flagDriverName, defaultDriverName,
 		"name of the driver: what the sidecar and the classes call it, and the mark on everything it makes")
 	fs.StringVar(&s.ConfigFile, flagConfig, "",
-		"YAML file that lists the back ends; without it "+envToken+" or "+envTokenFile+" makes one named cloudscale")
+		"YAML file that lists the back ends; without it "+envToken+" or "+envTokenFile+" makes one named cloudscale, and "+
+			envStackitKey+", "+envStackitKeyPath+" or "+envStackitEmail+" one named stackit")
 	fs.BoolVar(&s.Emulate, flagEmulate, false,
-		"run against a cloud inside this process: no account, no network, nothing kept; credentials in the environment are not used")
+		"run against clouds inside this process, one back end each: no account, no network, nothing kept; credentials in the environment are not used")
 	bindEmulator(fs, &s.KeyDelay, &s.Seed)
 }
 
@@ -95,7 +96,7 @@ func (s *backendSettings) check(c *collector) {
 	checkDriverName(c, s.DriverName)
 	oneOf(c, flagKeyDelay, s.KeyDelay, delayNone, delayRealistic)
 	if s.Emulate && s.ConfigFile != "" {
-		c.addf("--%s and --%s exclude each other: the emulator brings its own back end", flagEmulate, flagConfig)
+		c.addf("--%s and --%s exclude each other: the emulator brings its own back ends", flagEmulate, flagConfig)
 	}
 }
 
@@ -176,9 +177,9 @@ type emulateSettings struct {
 
 func (s *emulateSettings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.Listen, flagListen, "127.0.0.1:7470",
-		"host:port of the control plane; the S3 endpoints of the regions take the ports after it, or free ones when the port is 0")
+		"host:port of cloudscale.ch's control plane; all other endpoints take the ports after it, or free ones when the port is 0")
 	bindEmulator(fs, &s.KeyDelay, &s.Seed)
-	fs.StringVar(&s.Token, flagToken, "", "token of the control plane; without it a random one, which is printed (it opens nothing but this emulator)")
+	fs.StringVar(&s.Token, flagToken, "", "token of cloudscale.ch's control plane; without it a random one, which is printed (it opens nothing but this emulator)")
 	fs.BoolVar(&s.AllowRemote, flagAllowRemote, false, "listen on an address that is not loopback, although anyone who reaches it is served")
 }
 
@@ -214,7 +215,7 @@ type selftestSettings struct {
 func (s *selftestSettings) bind(fs *pflag.FlagSet) {
 	s.backendSettings.bind(fs)
 	fs.StringVar(&s.Backend, flagBackend, "", "back end to test; without it every one")
-	fs.StringSliceVar(&s.Regions, flagRegion, nil, "region to test, may be repeated; without it every region of the back end")
+	fs.StringSliceVar(&s.Regions, flagRegion, nil, "region to test, may be repeated; without it every region of the back end. Of several back ends those are tested that have it")
 	fs.StringVar(&s.EndpointURL, flagEndpointURL, "", "S3 endpoint to use instead of the region's own, as the BucketClass parameter endpointURL does")
 	fs.BoolVar(&s.PathStyle, flagPathStyle, true, "address buckets by path; false puts the bucket into the host name, as the parameter s3PathStyle does")
 	fs.BoolVar(&s.Keep, flagKeep, false, "after a failure leave what was made, and say what it is")
@@ -282,6 +283,11 @@ func checkURL(raw string) error {
 		return errors.New("the host is missing")
 	case u.User != nil, u.RawQuery != "", u.Fragment != "", strings.Trim(u.Path, "/") != "":
 		return errors.New("want scheme://host[:port] and nothing else")
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return errors.New("the port is not from 1 to 65535")
+		}
 	}
 	return nil
 }

@@ -114,13 +114,17 @@ func TestFaults(t *testing.T) {
 			env:  environment{envToken: "abc", envAPIURL: "api.cloudscale.ch"},
 			want: []string{`CLOUDSCALE_API_URL "api.cloudscale.ch": want http:// or https://`},
 		},
+		"a port that is none": {
+			args: []string{"selftest", "--emulate", "--region", "rma", "--endpoint-url", "https://x:99999"},
+			want: []string{`--endpoint-url "https://x:99999": the port is not from 1 to 65535`},
+		},
 		"emulator and configuration": {
 			args: []string{"selftest", "--emulate", "--config", "/nowhere"},
-			want: []string{"--emulate and --config exclude each other: the emulator brings its own back end"},
+			want: []string{"--emulate and --config exclude each other: the emulator brings its own back ends"},
 		},
 		"self-test without credentials": {
 			args: []string{"selftest"},
-			want: []string{"no credentials: set CLOUDSCALE_API_TOKEN or CLOUDSCALE_API_TOKEN_FILE, or name a file with --config, or use --emulate, which needs no account"},
+			want: []string{"no credentials: set CLOUDSCALE_API_TOKEN, CLOUDSCALE_API_TOKEN_FILE, STACKIT_SERVICE_ACCOUNT_KEY or STACKIT_SERVICE_ACCOUNT_KEY_PATH, or name a file with --config, or use --emulate, which needs no account"},
 		},
 		"self-test": {
 			args: []string{"selftest", "--emulate", "--region", "rma,,lpg", "--endpoint-url", "ftp://x", "--timeout", "-1s", "--output", "yaml", "-v", "-1"},
@@ -134,8 +138,8 @@ func TestFaults(t *testing.T) {
 			},
 		},
 		"unknown back end": {
-			args: []string{"selftest", "--emulate", "--backend", "stackit"},
-			want: []string{`--backend "stackit": there is no such back end: want cloudscale`},
+			args: []string{"selftest", "--emulate", "--backend", "minio"},
+			want: []string{`--backend "minio": there is no such back end: want cloudscale or stackit`},
 		},
 		"emulator for all": {
 			args: []string{"emulate", "--listen", "0.0.0.0:0", "--token", "a b", "--seed", "-3"},

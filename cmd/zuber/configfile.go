@@ -28,6 +28,8 @@ type backendEntry struct {
 	TokenEnv  string            `yaml:"tokenEnv"`
 	APIURL    string            `yaml:"apiURL"`
 	Endpoints map[string]string `yaml:"endpoints"`
+
+	Stackit stackitEntry `yaml:",inline"`
 }
 
 // providerCloudscale is the value of provider for cloudscale.ch, and the name
@@ -54,10 +56,13 @@ func readConfigFile(path string) (configFile, error) {
 	for _, fault := range file.check() {
 		faults = append(faults, fmt.Errorf("%s: %w", path, fault))
 	}
-	// A relative token file lies beside the configuration that names it.
+	// A relative file lies beside the configuration that names it.
 	for i := range file.Backends {
-		if name := file.Backends[i].TokenFile; name != "" && !filepath.IsAbs(name) {
-			file.Backends[i].TokenFile = filepath.Join(filepath.Dir(path), name)
+		b := &file.Backends[i]
+		for _, name := range append(b.Stackit.files(), &b.TokenFile) {
+			if *name != "" && !filepath.IsAbs(*name) {
+				*name = filepath.Join(filepath.Dir(path), *name)
+			}
 		}
 	}
 	return file, errors.Join(faults...)
@@ -73,8 +78,9 @@ func yamlFaults(path string, err error) error {
 	unknown := regexp.MustCompile(`^line (\d+): field (.+) not found in type (.+)$`)
 	wrong := regexp.MustCompile(`(?s)^line (\d+): cannot unmarshal (!!\w+)`)
 	known := map[string]string{
-		"main.configFile":   "backends",
-		"main.backendEntry": "name, provider, tokenFile, tokenEnv, apiURL, endpoints",
+		"main.configFile": "backends",
+		"main.backendEntry": "name, provider, tokenFile, tokenEnv, apiURL, endpoints, and for STACKIT keyFile, serviceAccountEmail, " +
+			"federatedTokenFile, projectID, regions, tokenURL, adminGroupID, adminKeyFile, adminKeyTTL",
 	}
 	var faults []error
 	for _, text := range mismatch.Errors {
@@ -83,7 +89,14 @@ func yamlFaults(path string, err error) error {
 			if m[2] == "token" {
 				hint = "a token does not belong into this file: put it into a file of its own and name that with tokenFile, or name a variable with tokenEnv"
 			}
+			if m[2] == "key" || m[2] == "serviceAccountKey" {
+				hint = "a key does not belong into this file: put it into a file of its own and name that with keyFile"
+			}
 			faults = append(faults, fmt.Errorf("%s:%s: unknown key %q: %s", path, m[1], m[2], hint))
+			continue
+		}
+		if m := wrong.FindStringSubmatch(text); m != nil && strings.HasSuffix(text, "into time.Duration") {
+			faults = append(faults, fmt.Errorf("%s:%s: a duration such as 24h is wanted here", path, m[1]))
 			continue
 		}
 		if m := wrong.FindStringSubmatch(text); m != nil {
@@ -104,7 +117,6 @@ func (f configFile) check() []error {
 	}
 	names := map[string]int{}
 	label := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	for i, b := range f.Backends {
 		at := fmt.Sprintf("backends[%d]", i)
 		if first, taken := names[b.Name]; taken && b.Name != "" {
@@ -115,16 +127,22 @@ func (f configFile) check() []error {
 		if !label.MatchString(b.Name) {
 			addf("%s.name: %q: want 1 to 63 of a-z, 0-9 and '-', with '-' neither first nor last", at, b.Name)
 		}
-		if b.Provider != providerCloudscale {
-			addf("%s.provider: %q: want %s", at, b.Provider, providerCloudscale)
-		}
-		switch {
-		case b.TokenFile == "" && b.TokenEnv == "":
-			addf("%s: the token is missing: set tokenFile or tokenEnv", at)
-		case b.TokenFile != "" && b.TokenEnv != "":
-			addf("%s: tokenFile and tokenEnv exclude each other", at)
-		case b.TokenEnv != "" && !variable.MatchString(b.TokenEnv):
-			addf("%s.tokenEnv: want the name of an environment variable, not the token itself", at)
+		switch b.Provider {
+		case providerCloudscale:
+			for _, key := range b.Stackit.set() {
+				addf("%s.%s: it is for %s, but the provider is %s", at, key, providerStackit, providerCloudscale)
+			}
+			b.checkToken(at, addf)
+		case providerStackit:
+			for _, fault := range b.Stackit.faults() {
+				addf("%s: %w", at, fault)
+			}
+			if b.TokenFile != "" || b.TokenEnv != "" {
+				addf("%s: tokenFile and tokenEnv are for %s, but the provider is %s", at, providerCloudscale, providerStackit)
+			}
+		default:
+			addf("%s.provider: %q: want %s or %s", at, b.Provider, providerCloudscale, providerStackit)
+			b.checkToken(at, addf)
 		}
 		if b.APIURL != "" {
 			if _, err := normalAPIURL(b.APIURL); err != nil {
@@ -138,6 +156,36 @@ func (f configFile) check() []error {
 		}
 	}
 	return faults
+}
+
+// checkToken reports what is wrong with the source of a token.
+func (b backendEntry) checkToken(at string, addf func(format string, args ...any)) {
+	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	switch {
+	case b.TokenFile == "" && b.TokenEnv == "":
+		addf("%s: the token is missing: set tokenFile or tokenEnv", at)
+	case b.TokenFile != "" && b.TokenEnv != "":
+		addf("%s: tokenFile and tokenEnv exclude each other", at)
+	case b.TokenEnv != "" && !variable.MatchString(b.TokenEnv):
+		addf("%s.tokenEnv: want the name of an environment variable, not the token itself", at)
+	}
+}
+
+// urls returns the entry's URLs without the malformed ones, which check reports.
+func (b backendEntry) urls() (apiURL string, endpoints map[string]string) {
+	if b.APIURL != "" {
+		apiURL, _ = normalAPIURL(b.APIURL)
+	}
+	for region, endpoint := range b.Endpoints {
+		if checkURL(endpoint) != nil {
+			continue
+		}
+		if endpoints == nil {
+			endpoints = map[string]string{}
+		}
+		endpoints[region] = endpoint
+	}
+	return apiURL, endpoints
 }
 
 // normalAPIURL checks the base URL of a control plane and ends it in a slash.

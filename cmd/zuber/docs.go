@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zuber-storage/zuber/pkg/driver"
+	"github.com/zuber-storage/zuber/pkg/provider/stackit"
 )
 
 // newDocs is the hidden command behind `go generate`.
@@ -106,6 +107,15 @@ Credentials are not flags, so that no process list shows them:
 | ` + "`" + envToken + "`" + ` | API token of a cloudscale.ch project with read and write access. Alone it makes a back end named ` + "`" + providerCloudscale + "`" + `. |
 | ` + "`" + envTokenFile + "`" + ` | File that holds the token instead. It is read again when it has changed. |
 | ` + "`" + envAPIURL + "`" + ` | Base URL of the control plane, for the two above. Default: cloudscale.ch's own. |
+| ` + "`" + envStackitKey + "`" + ` | Service account key of a STACKIT project, the JSON itself. Alone it makes a back end named ` + "`" + providerStackit + "`" + `. |
+| ` + "`" + envStackitKeyPath + "`" + ` | File that holds the key instead. It is read again while the driver runs. |
+| ` + "`" + envStackitEmail + "`" + ` | Service account to sign in as by workload identity federation, instead of a key. |
+| ` + "`" + envStackitFederatedToken + "`" + ` | File with the workload's token, for federation. Default: ` + "`" + stackit.DefaultFederatedTokenFile + "`" + `. |
+| ` + "`" + envStackitProject + "`" + ` | Project, a UUID. Default: the one that the key names; federation needs it. |
+| ` + "`" + envStackitRegion + "`" + ` | The only region to serve. Default: eu01 and eu02. |
+| ` + "`" + envStackitTokenURL + "`" + ` | Token endpoint for a key. Default: the one that the key names. |
+| ` + "`" + envStackitFederationURL + "`" + ` | Token endpoint for federation. Default: STACKIT's own. |
+| ` + "`" + envStackitAPIURL + "`" + ` | Base URL of STACKIT's control plane. Default: STACKIT's own. |
 `)
 	for _, cmd := range root.Commands() {
 		rows := flags(cmd)
@@ -123,10 +133,8 @@ Credentials are not flags, so that no process list shows them:
 				variable += ", then `" + envCOSIEndpoint + "`"
 			}
 			fallback := f.DefValue
-			if fallback != "" && fallback != "[]" {
+			if fallback != "" {
 				fallback = "`" + fallback + "`"
-			} else {
-				fallback = ""
 			}
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, variable, fallback, cell(f.Usage))
 		}

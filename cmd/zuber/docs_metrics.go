@@ -53,6 +53,7 @@ func metricsMarkdown() ([]byte, error) {
 		return nil, err
 	}
 	newMonitor(nil, registry, logr.Discard())
+	newReloads(registry, logr.Discard())
 
 	var rows []metricRow
 	for _, c := range registry.seen {

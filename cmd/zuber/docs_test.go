@@ -80,6 +80,11 @@ func TestReadme(t *testing.T) {
 			t.Errorf("the README speaks of the metric %s, which there is not", metric)
 		}
 	}
+	for _, variable := range regexp.MustCompile(`\bSTACKIT_[A-Z_]+\b`).FindAllString(readme, -1) {
+		if !strings.Contains(known, "`"+variable+"`") {
+			t.Errorf("the README speaks of the variable %s, which nothing reads", variable)
+		}
+	}
 	for _, file := range regexp.MustCompile(`\b(?:config|docs)/[a-z/]+\.[a-z]+\b`).FindAllString(readme, -1) {
 		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
 			t.Error(err)
@@ -93,6 +98,23 @@ func TestReadme(t *testing.T) {
 	}
 	if got, want := figures(shown[1]), figures(strings.TrimSpace(command(t, nil, "selftest", "--emulate").stdout)); got != want {
 		t.Errorf("the README shows\n%s\nbut a run prints\n%s", got, want)
+	}
+}
+
+// TestReadmeModes compares the table of access modes with the one that the
+// policies are made of.
+func TestReadmeModes(t *testing.T) {
+	mark := map[string]string{"true": "x", "false": ""}
+	want := "| Action | ReadWrite | ReadOnly | WriteOnly |\n|---|---|---|---|\n"
+	rows := regexp.MustCompile(`\{"(s3:\w+)", (true|false), (true|false), (true|false)\}`).FindAllStringSubmatch(readRoot(t, "pkg/provider/stackit/modes.go"), -1)
+	if len(rows) < 10 {
+		t.Fatalf("%d actions were found", len(rows))
+	}
+	for _, r := range rows {
+		want += "| `" + r[1] + "` | " + mark[r[2]] + " | " + mark[r[3]] + " | " + mark[r[4]] + " |\n"
+	}
+	if !strings.Contains(readRoot(t, "README.md"), want+"\n") {
+		t.Errorf("the README lacks this table:\n%s", want)
 	}
 }
 

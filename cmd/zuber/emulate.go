@@ -18,9 +18,10 @@ func newEmulate(a *app) *cobra.Command {
 	var s emulateSettings
 	cmd := &cobra.Command{
 		Use:   "emulate",
-		Short: "Run cloudscale.ch on loopback, in memory",
-		Long: `Run cloudscale.ch on loopback: its control plane and the S3 endpoint of each
-region. Everything is in memory and gone when the command ends.`,
+		Short: "Run cloudscale.ch and STACKIT on loopback, in memory",
+		Long: `Run cloudscale.ch and STACKIT on loopback: the control plane of each and the
+S3 endpoint of each region. Everything is in memory and gone when the command
+ends.`,
 		Args: noArgs,
 	}
 	s.bind(cmd.Flags())
@@ -48,24 +49,22 @@ func emulate(ctx context.Context, a *app, s emulateSettings) (err error) {
 	if err := cloud.Describe(a.stdout); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(a.stdout, zuberLines(cloud.Cloudscale())); err != nil {
+	if _, err := io.WriteString(a.stdout, zuberLines(cloud)); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// zuberLines shows how another zuber uses the emulator. The token opens nothing
-// else.
-func zuberLines(cloud *emulator.Cloudscale) string {
-	var endpoints strings.Builder
-	for _, region := range slices.Sorted(maps.Keys(cloud.Endpoints)) {
-		fmt.Fprintf(&endpoints, "      %s: %s\n", region, cloud.Endpoints[region])
-	}
+// zuberLines shows how another zuber uses the emulator. The credentials open
+// nothing else.
+func zuberLines(e *emulator.Emulator) string {
+	cloud, stackit := e.Cloudscale(), e.Stackit()
 	return fmt.Sprintf(`
 zuber, in another shell:
 
   printf '%%s' '%s' > emulator.token
+  printf '%%s' '%s' > emulator.key.json
   cat > emulator.yaml <<'END'
 backends:
   - name: emulated
@@ -73,9 +72,22 @@ backends:
     tokenFile: emulator.token
     apiURL: %s
     endpoints:
-%sEND
+%s  - name: emulated-stackit
+    provider: stackit
+    keyFile: emulator.key.json
+    apiURL: %s
+    regions: [%s]
+END
   zuber selftest --config emulator.yaml
 
 Interrupt (Ctrl-C) ends it.
-`, cloud.Token, cloud.APIURL, endpoints.String())
+`, cloud.Token, stackit.ServiceAccountKey(), cloud.APIURL, endpointLines(cloud.Endpoints), stackit.APIURL, emulatedRegion)
+}
+
+func endpointLines(endpoints map[string]string) string {
+	var b strings.Builder
+	for _, region := range slices.Sorted(maps.Keys(endpoints)) {
+		fmt.Fprintf(&b, "      %s: %s\n", region, endpoints[region])
+	}
+	return b.String()
 }

@@ -15,21 +15,25 @@ func TestEmulate(t *testing.T) {
 	b := start(t, nil, "emulate", "--listen", "127.0.0.1:0", "--token", "the-token")
 	b.stdout.line(t, "Interrupt (Ctrl-C) ends it.")
 	printed := b.stdout.String()
-	wantLines(t, "stdout", printed, "the-token", "aws --endpoint-url http://127.0.0.1:", "rclone mkdir", "printf '%s' 'the-token' > emulator.token")
+	wantLines(t, "stdout", printed, "the-token", "aws --endpoint-url http://127.0.0.1:", "rclone mkdir", "printf '%s' 'the-token' > emulator.token",
+		"STACKIT Object Storage, emulated\n", "export STACKIT_SERVICE_ACCOUNT_KEY='{")
 
+	key := regexp.MustCompile(`printf '%s' '(\{.*\})' > emulator\.key\.json\n`).FindStringSubmatch(printed)
 	config := regexp.MustCompile(`(?s)<<'END'\n(.*?)\nEND\n`).FindStringSubmatch(printed)
-	if config == nil {
+	if config == nil || key == nil {
 		t.Fatalf("no configuration is printed:\n%s", printed)
 	}
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "emulator.token"), "the-token")
+	writeFile(t, filepath.Join(dir, "emulator.key.json"), key[1])
 	path := filepath.Join(dir, "emulator.yaml")
 	writeFile(t, path, config[1])
 	got := command(t, nil, "selftest", "--config", path)
 	if got.code != exitOK {
 		t.Error(got)
 	}
-	wantLines(t, "stdout", got.stdout, "back end emulated (cloudscale), region lpg\n", "back end emulated (cloudscale), region rma\n")
+	wantLines(t, "stdout", got.stdout, "back end emulated (cloudscale), region lpg\n", "back end emulated (cloudscale), region rma\n",
+		"back end emulated-stackit (stackit), region eu01\n")
 
 	if code := b.stop(t); code != exitOK || b.stderr.String() != "" {
 		t.Errorf("exit code %d, stderr:\n%s", code, b.stderr)

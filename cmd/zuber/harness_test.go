@@ -104,11 +104,17 @@ type background struct {
 // start runs a command in the background; the test's end stops it.
 func start(t *testing.T, env environment, args ...string) *background {
 	t.Helper()
+	return startFunc(t, func(ctx context.Context, b *background) int { return run(ctx, args, env, b.stdout, b.stderr) })
+}
+
+// startFunc runs a function in the background as start runs a command.
+func startFunc(t *testing.T, f func(ctx context.Context, b *background) int) *background {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	b := &background{stdout: newWatched(), stderr: newWatched(), cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
-		b.code = run(ctx, args, env, b.stdout, b.stderr)
+		b.code = f(ctx, b)
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/zuber-storage/zuber/pkg/cosi"
 	"github.com/zuber-storage/zuber/pkg/driver"
+	"github.com/zuber-storage/zuber/pkg/provider/stackit"
 )
 
 // object is a Kubernetes object.
@@ -131,8 +132,8 @@ func TestKustomizations(t *testing.T) {
 			}
 		}
 	}
-	if found != 2 {
-		t.Errorf("%d kustomizations, want 2", found)
+	if found != 4 {
+		t.Errorf("%d kustomizations, want 4", found)
 	}
 }
 
@@ -173,20 +174,65 @@ func TestDeploymentStarts(t *testing.T) {
 	if got := c.at("ports", 0, "containerPort"); port != "8080" || got != 8080 {
 		t.Errorf("metrics on %s, port %v", s.MetricsAddress, got)
 	}
-	names := []string{envToken, envTokenFile, envAPIURL}
-	for _, cmd := range newRoot(&app{stdout: io.Discard, stderr: io.Discard}).Commands() {
-		for _, f := range flags(cmd) {
-			names = append(names, envName(f.Name))
-		}
-	}
-	for _, e := range c.at("env").([]any) {
-		if name := e.(map[string]any)["name"].(string); !slices.Contains(names, name) {
-			t.Errorf("the variable %s is not known", name)
-		}
-	}
+	wantKnownVariables(t, c)
 	grace := deployment(t).at("spec", "template", "spec", "terminationGracePeriodSeconds").(int)
 	if float64(grace) <= s.ShutdownTimeout.Seconds() {
 		t.Errorf("%d s of grace do not cover --shutdown-timeout %s", grace, s.ShutdownTimeout)
+	}
+}
+
+// wantKnownVariables checks a container's variables against those documented.
+func wantKnownVariables(t *testing.T, c object) {
+	t.Helper()
+	known := readRoot(t, "docs/flags.md")
+	list, _ := c.at("env").([]any)
+	if len(list) == 0 {
+		t.Error("the container has no variables")
+	}
+	for _, e := range list {
+		if name, _ := e.(map[string]any)["name"].(string); !strings.Contains(known, "`"+name+"`") {
+			t.Errorf("the variable %q is not known", name)
+		}
+	}
+}
+
+// TestStackitPatches: what the patches set is known, what they mount is there,
+// and what they take out is in the Deployment.
+func TestStackitPatches(t *testing.T) {
+	for _, name := range []string{"stackit", "stackit-federation"} {
+		text, _ := manifests(t)[name+"/kustomization.yaml"][0].at("patches", 0, "patch").(string)
+		path := filepath.Join(t.TempDir(), "patch.yaml")
+		writeFile(t, path, text)
+		patch := readManifest(t, path)[0]
+		if patch.at("metadata", "name") != "zuber" || patch.at("metadata", "namespace") != "zuber-system" || patch.kind() != "Deployment" {
+			t.Errorf("%s patches %v", name, patch.at("metadata"))
+		}
+		spec := []any{"spec", "template", "spec"}
+		volumes := append(slices.Clone(spec), "volumes")
+		c := object(patch.at(append(slices.Clone(spec), "containers", 0)...).(map[string]any))
+		if c.at("name") != "zuber" {
+			t.Errorf("%s patches the container %v", name, c.at("name"))
+		}
+		wantKnownVariables(t, c)
+		if volume := patch.at(append(volumes, 0, "name")...); volume == nil || volume != c.at("volumeMounts", 0, "name") {
+			t.Errorf("%s mounts %v and has %v", name, c.at("volumeMounts", 0, "name"), volume)
+		}
+		variables, whole := c.at("env").([]any), container(t, "zuber")
+		if whole.at("env", 0, "name") != c.at("env", len(variables)-1, "name") ||
+			whole.at("volumeMounts", 1, "mountPath") != c.at("volumeMounts", 1, "mountPath") ||
+			deployment(t).at(append(volumes, 1, "name")...) != patch.at(append(volumes, 1, "name")...) {
+			t.Errorf("%s takes out what the Deployment does not have", name)
+		}
+		mount, _ := c.at("volumeMounts", 0, "mountPath").(string)
+		file := mount + "/token"
+		if name == "stackit" {
+			file, _ = c.at("env", 0, "value").(string)
+		} else if file != stackit.DefaultFederatedTokenFile {
+			t.Errorf("%s: the token is at %s", name, file)
+		}
+		if filepath.Dir(file) != mount {
+			t.Errorf("%s: %s is not in %s", name, file, mount)
+		}
 	}
 }
 
@@ -284,13 +330,13 @@ func TestSamples(t *testing.T) {
 	all := manifests(t)
 	class, accessClass := all["samples/classes.yaml"][0], all["samples/classes.yaml"][1]
 	claim, access := all["samples/claim.yaml"][0], all["samples/claim.yaml"][1]
-	for _, o := range []object{class, accessClass} {
+	for _, o := range append(slices.Clone(all["samples/classes-stackit.yaml"]), class, accessClass) {
 		if o.at("driverName") != defaultDriverName {
 			t.Errorf("%s: driver name %v", o.kind(), o.at("driverName"))
 		}
-	}
-	if accessClass.at("authenticationType") != "Key" {
-		t.Errorf("authenticationType %v", accessClass.at("authenticationType"))
+		if o.kind() == "BucketAccessClass" && o.at("authenticationType") != "Key" {
+			t.Errorf("authenticationType %v", o.at("authenticationType"))
+		}
 	}
 	for what, pair := range map[string][2]any{
 		"class of the claim":  {claim.at("spec", "bucketClassName"), class.at("metadata", "name")},
@@ -303,16 +349,12 @@ func TestSamples(t *testing.T) {
 		}
 	}
 
-	parameters := map[string]string{}
-	for key, value := range class.at("parameters").(map[string]any) {
-		parameters[key] = value.(string)
-	}
-	cloud, spec, err := startEmulator(backendSettings{KeyDelay: delayNone}, false)
+	cloud, specs, err := startEmulator(backendSettings{KeyDelay: delayNone}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = cloud.Close() }()
-	backends, err := openAll([]backendSpec{spec}, wiring{DriverName: defaultDriverName})
+	backends, err := openAll(specs, wiring{DriverName: defaultDriverName})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,18 +367,33 @@ func TestSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	id, err := client.CreateBucket(t.Context(), "bucket-sample", parameters)
-	if err != nil {
-		t.Fatal(err)
+	others := all["samples/classes-stackit.yaml"]
+	for bucketClass, accessClasses := range map[*object][]object{&class: {accessClass}, &others[0]: append(others[1:], accessClass)} {
+		id, err := client.CreateBucket(t.Context(), "bucket-sample", parametersOf(*bucketClass))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range accessClasses {
+			if _, err := client.GrantAccess(t.Context(), id, "ba-"+c.at("metadata", "name").(string), parametersOf(c)); err != nil {
+				t.Error(err)
+			}
+		}
 	}
-	if _, err := client.GrantAccess(t.Context(), id, "ba-sample", nil); err != nil {
-		t.Error(err)
+}
+
+// parametersOf are the parameters of a class.
+func parametersOf(class object) map[string]string {
+	parameters := map[string]string{}
+	all, _ := class.at("parameters").(map[string]any)
+	for key, value := range all {
+		parameters[key], _ = value.(string)
 	}
+	return parameters
 }
 
 func TestSampleConfiguration(t *testing.T) {
 	file, err := readConfigFile(filepath.Join(root, "config/samples/backends.yaml"))
-	if err != nil || len(file.Backends) != 2 {
+	if err != nil || len(file.Backends) != 4 {
 		t.Errorf("%+v, %v", file, err)
 	}
 }

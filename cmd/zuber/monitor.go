@@ -40,6 +40,7 @@ type monitor struct {
 	retry       time.Duration
 
 	mu      sync.Mutex
+	pending map[string]bool // back ends whose first check has not ended
 	refused map[string]error
 }
 
@@ -48,6 +49,7 @@ func newMonitor(backends []driver.Backend, registerer prometheus.Registerer, log
 		backends: backends,
 		logger:   logger,
 		retry:    checkRetry,
+		pending:  map[string]bool{},
 		refused:  map[string]error{},
 		credentials: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "zuber_backend_credentials_ok",
@@ -59,6 +61,11 @@ func newMonitor(backends []driver.Backend, registerer prometheus.Registerer, log
 		}, []string{"backend"}),
 	}
 	registerer.MustRegister(m.credentials, m.reachable)
+	for _, b := range backends {
+		if _, ok := b.Provider.(checker); ok {
+			m.pending[b.Name] = true
+		}
+	}
 	return m
 }
 
@@ -129,6 +136,7 @@ func (m *monitor) check(ctx context.Context, name string, c checker) (outcome, e
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	delete(m.pending, name)
 	switch {
 	case err == nil:
 		delete(m.refused, name)
@@ -145,14 +153,22 @@ func (m *monitor) check(ctx context.Context, name string, c checker) (outcome, e
 	return unreachable, err
 }
 
-// refusals yields the back ends whose credentials will not do, in the order of
-// the configuration.
-func (m *monitor) refusals() iter.Seq2[string, error] {
+// errUnchecked is the reason of a back end before its first check has ended,
+// which takes checkAnswerLimit at most.
+var errUnchecked = errors.New("its credentials are not checked yet")
+
+// doubts yields the back ends whose credentials will not do or are not checked
+// yet, in the order of the configuration.
+func (m *monitor) doubts() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		for _, b := range m.backends {
-			if err := m.refused[b.Name]; err != nil && !yield(b.Name, err) {
+			err := m.refused[b.Name]
+			if m.pending[b.Name] {
+				err = errUnchecked
+			}
+			if err != nil && !yield(b.Name, err) {
 				return
 			}
 		}

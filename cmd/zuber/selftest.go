@@ -24,8 +24,8 @@ func newSelftest(a *app) *cobra.Command {
 		Short: "Run the whole life of a bucket through the driver and report every step",
 		Long: `Run the whole life of a bucket through the driver and report every step.
 
-It makes two buckets with names of its own, uses them, deletes them and checks
-that nothing is left. With --emulate it needs no account. The exit code is 0
+For every back end and region it makes two buckets with names of its own, uses
+them, deletes them and checks that nothing is left. With --emulate it needs no account. The exit code is 0
 when every step passed, 1 when one failed and 2 for a usage fault.`,
 		Args: noArgs,
 	}
@@ -37,8 +37,8 @@ when every step passed, 1 when one failed and 2 for a usage fault.`,
 		s.check(c)
 		specs := s.resolve(c, a.env)
 		if len(c.faults) == 0 && !s.Emulate && len(specs) == 0 {
-			c.addf("no credentials: set %s or %s, or name a file with --%s, or use --%s, which needs no account",
-				envToken, envTokenFile, flagConfig, flagEmulate)
+			c.addf("no credentials: set %s, %s, %s or %s, or name a file with --%s, or use --%s, which needs no account",
+				envToken, envTokenFile, envStackitKey, envStackitKeyPath, flagConfig, flagEmulate)
 		}
 		if err := c.err(); err != nil {
 			return err
@@ -52,12 +52,12 @@ when every step passed, 1 when one failed and 2 for a usage fault.`,
 // in the report; the error is then errReported.
 func selftest(ctx context.Context, a *app, s selftestSettings, specs []backendSpec) (err error) {
 	if s.Emulate {
-		cloud, spec, startErr := startEmulator(s.backendSettings, !s.PathStyle) //nolint:contextcheck // the emulator ends with Close
+		cloud, emulated, startErr := startEmulator(s.backendSettings, !s.PathStyle) //nolint:contextcheck // the emulator ends with Close
 		if startErr != nil {
 			return startErr
 		}
 		defer func() { err = errors.Join(err, cloud.Close()) }()
-		specs = []backendSpec{spec}
+		specs = emulated
 	}
 	backends, err := openAll(specs, wiring{
 		DriverName: s.DriverName,
@@ -91,23 +91,32 @@ func selftest(ctx context.Context, a *app, s selftestSettings, specs []backendSp
 
 	reporter := newReporter(a.stdout, s)
 	passed := true
+	regions := slices.Compact(slices.Sorted(slices.Values(s.Regions)))
+	tested := map[string]bool{}
 	for _, b := range chosen {
 		t := tester{
 			settings:    s,
 			client:      client,
 			backend:     b,
 			nameBackend: len(backends) > 1,
+			regions:     regions,
+			mayLack:     len(chosen) > 1,
 			transport:   transportOf(specs, b.Name),
 			reporter:    reporter,
 			notes:       a.stderr,
 		}
-		passed = t.run(ctx) && passed
+		passed = t.run(ctx, tested) && passed
 	}
 	if err := reporter.err(); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if !passed {
 		return errReported
+	}
+	for _, region := range regions {
+		if !tested[region] {
+			return fmt.Errorf("--%s %q: no back end has it", flagRegion, region)
+		}
 	}
 	return nil
 }
@@ -141,18 +150,20 @@ type tester struct {
 	settings    selftestSettings
 	client      *cosi.Client
 	backend     driver.Backend
-	nameBackend bool // several back ends: the class must name one
+	nameBackend bool     // several back ends: the class must name one
+	regions     []string // to test; none means all
+	mayLack     bool     // a region to test may be that of another back end
 	transport   http.RoundTripper
 	reporter    reporter
 	notes       io.Writer // for people, beside the report
 }
 
-// run tests every region and reports whether all passed.
-func (t tester) run(ctx context.Context) bool {
-	regions := slices.Compact(slices.Sorted(slices.Values(t.settings.Regions)))
-	if len(regions) == 0 {
-		var err error
-		if regions, err = t.regions(ctx); err != nil {
+// run tests the regions, notes them in tested, and reports whether all passed.
+func (t tester) run(ctx context.Context, tested map[string]bool) bool {
+	regions := t.regions
+	if len(regions) == 0 || t.mayLack {
+		offered, err := t.offered(ctx)
+		if err != nil {
 			r := result{Backend: t.backend.Name, Provider: t.backend.Kind, Steps: []stepResult{}}
 			t.reporter.begin(r, t.settings)
 			r.add(stepResult{Name: "list regions", Detail: err.Error()})
@@ -160,9 +171,13 @@ func (t tester) run(ctx context.Context) bool {
 			t.reporter.end(r)
 			return false
 		}
+		regions = slices.DeleteFunc(offered, func(region string) bool {
+			return len(t.regions) > 0 && !slices.Contains(t.regions, region)
+		})
 	}
 	passed := true
 	for _, region := range regions {
+		tested[region] = true
 		passed = t.runRegion(ctx, region) && passed
 		if ctx.Err() != nil {
 			return false
@@ -171,8 +186,8 @@ func (t tester) run(ctx context.Context) bool {
 	return passed
 }
 
-// regions asks the back end for its regions.
-func (t tester) regions(ctx context.Context) ([]string, error) {
+// offered asks the back end for its regions.
+func (t tester) offered(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.settings.Timeout)
 	defer cancel()
 	regions, err := t.backend.Provider.Regions(ctx)

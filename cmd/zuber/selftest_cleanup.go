@@ -85,7 +85,11 @@ func (r *testRun) tellLeftovers(ctx context.Context, how string) {
 	if len(left) == 0 {
 		return
 	}
-	_, _ = fmt.Fprintf(r.notes, "%s: %s\n"+
-		"to remove it: delete the bucket's objects and the bucket with the keys of its owner, an objects user tagged zuber_bucket=<bucket>,\n"+
-		"then delete the objects user, all in the cloud's control panel\n", how, strings.Join(left, "\n      "))
+	remedy := "delete the bucket's objects and the bucket with the keys of its owner, an objects user tagged zuber_bucket=<bucket>,\n" +
+		"then delete the objects user, all in the cloud's control panel"
+	if r.backend.Kind == providerStackit {
+		remedy = "make a key of the driver's admin credentials group (…-admin-…) in the portal, delete the bucket's objects with it,\n" +
+			"then delete the key, the bucket and its other credentials groups in the portal"
+	}
+	_, _ = fmt.Fprintf(r.notes, "%s: %s\nto remove it: %s\n", how, strings.Join(left, "\n      "), remedy)
 }

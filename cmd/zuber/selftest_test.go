@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +43,7 @@ func TestSelftestEmulated(t *testing.T) {
 		t.Fatal(got)
 	}
 	wantLines(t, "stdout", got.stdout,
-		"back end cloudscale, region lpg, emulated\n", "back end cloudscale, region rma, emulated\n",
+		"back end cloudscale, region lpg, emulated\n", "back end cloudscale, region rma, emulated\n", "back end stackit, region eu01, emulated\n",
 		"   1  create bucket ", "  18  nothing with our mark is left ", "passed: 18 steps in ")
 	if strings.Contains(got.stdout, "FAILED") {
 		t.Error(got.stdout)
@@ -54,11 +56,15 @@ func TestSelftestJSON(t *testing.T) {
 		t.Fatal(got)
 	}
 	all := results(t, got.stdout)
-	if len(all) != 2 || all[0].Region != "lpg" || all[1].Region != "rma" {
-		t.Fatalf("%+v", all)
+	seen := []string{}
+	for _, r := range all {
+		seen = append(seen, r.Backend+"/"+r.Region)
+	}
+	if !slices.Equal(seen, []string{"cloudscale/lpg", "cloudscale/rma", "stackit/eu01"}) {
+		t.Fatalf("%q", seen)
 	}
 	for _, r := range all {
-		if !r.Passed || r.Backend != "cloudscale" || r.Provider != "cloudscale" || len(r.Steps) != 18 {
+		if !r.Passed || r.Provider != r.Backend || len(r.Steps) != 18 {
 			t.Errorf("%+v", r)
 		}
 		for _, s := range r.Steps {
@@ -72,11 +78,11 @@ func TestSelftestJSON(t *testing.T) {
 
 // TestSelftestAddressing looks at what reached the cloud.
 func TestSelftestAddressing(t *testing.T) {
-	got := command(t, nil, "selftest", "--emulate", "--path-style=false", "--region", "rma", "-v", "1")
-	if got.code != exitOK {
+	got := command(t, nil, "selftest", "--emulate", "--path-style=false", "--region", "rma", "--region", "eu01", "-v", "1")
+	if got.code != exitOK || strings.Contains(got.stdout, "lpg") {
 		t.Fatal(got)
 	}
-	wantLines(t, "stdout", got.stdout, "at http://objects.rma.localhost:")
+	wantLines(t, "stdout", got.stdout, "at http://objects.rma.localhost:", "at http://object.storage.eu01.localhost:")
 	wantLines(t, "stderr", got.stderr, `"RPC done"`, `method="DriverGrantBucketAccess"`)
 
 	cloud := newCloud(t)
@@ -318,4 +324,32 @@ func TestSelftestProgress(t *testing.T) {
 		t.Error(got)
 	}
 	wantLines(t, "stderr", got.stderr, "… waiting until lpg knows the new key (")
+}
+
+// A reader such as head goes away after a line, which must not end the process
+// between making a bucket and deleting it.
+func TestSelftestOutlivesItsReader(t *testing.T) {
+	cloud := newCloud(t)
+	config := configFor(t, cloud, cloud.Cloudscale().Token)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "selftest", "--config", config)
+	cmd.Env = append(os.Environ(), childVariable+"=1", "GOCOVERDIR="+t.TempDir())
+	stderr := new(strings.Builder)
+	cmd.Stdout, cmd.Stderr = write, stderr
+	_ = cmd.Run()
+	if err := write.Close(); err != nil {
+		t.Error(err)
+	}
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(stderr.String(), "write the report") {
+		t.Errorf("ended with %s and %q, want exit code %d and the reason", cmd.ProcessState, stderr, exitFailed)
+	}
+	if !called(cloud, "CreateBucket") || len(cloud.Cloudscale().Buckets()) > 0 || len(cloud.Cloudscale().Users()) > 0 {
+		t.Errorf("it left %d buckets and %d users, or made none", len(cloud.Cloudscale().Buckets()), len(cloud.Cloudscale().Users()))
+	}
 }

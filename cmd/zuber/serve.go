@@ -52,19 +52,23 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	logger.Info("Starting zuber", "version", build.Version, "commit", build.Commit, "go", build.Go)
 
 	if s.Emulate {
-		cloud, spec, startErr := startEmulator(s.backendSettings, false) //nolint:contextcheck // the emulator ends with Close
+		cloud, emulated, startErr := startEmulator(s.backendSettings, false) //nolint:contextcheck // the emulator ends with Close
 		if startErr != nil {
 			return startErr
 		}
 		defer func() { err = errors.Join(err, cloud.Close()) }()
-		specs = []backendSpec{spec}
+		specs = emulated
 		s.AllowDeleteAll = true
-		logger.Info("Emulating cloudscale.ch in this process: nothing is kept", "apiURL", spec.APIURL, "endpoints", spec.Endpoints)
+		for _, spec := range specs {
+			logger.Info("Emulating a cloud in this process: nothing is kept", "backend", spec.Name, "apiURL", spec.APIURL, "endpoints", spec.Endpoints)
+		}
 	}
 	for _, target := range withoutTLS(specs) {
 		logger.Info("Warning: credentials travel without TLS", "url", target)
 	}
-	backends, err := openAll(specs, wiring{DriverName: s.DriverName})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	backends, err := openAll(specs, wiring{DriverName: s.DriverName, Reloads: newReloads(registry, logger)})
 	if err != nil {
 		return err
 	}
@@ -82,10 +86,8 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	}
 	if d.Unconfigured() {
 		logger.Info("Warning: no credentials, serving unconfigured: every call is refused until the driver is restarted with "+
-			envToken+", "+envTokenFile+" or --"+flagConfig, "driver", d.Name())
+			envToken+", "+envTokenFile+", "+envStackitKeyPath+" or --"+flagConfig, "driver", d.Name())
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	server, err := cosi.NewServer(cosi.Options{
 		Driver:          d,
 		Endpoint:        s.Endpoint,
@@ -152,8 +154,8 @@ func readiness(server *cosi.Server, d *driver.Driver, watch *monitor) error {
 	case !server.Ready():
 		reasons = append(reasons, "the COSI socket is not served")
 	}
-	for name, refusal := range watch.refusals() {
-		reasons = append(reasons, fmt.Sprintf("back end %s: %v", name, refusal))
+	for name, doubt := range watch.doubts() {
+		reasons = append(reasons, fmt.Sprintf("back end %s: %v", name, doubt))
 	}
 	if len(reasons) == 0 {
 		return nil

@@ -81,11 +81,13 @@ func (r *running) get(t *testing.T, path string) (code int, body string) {
 	return resp.StatusCode, string(raw)
 }
 
+// wantReady waits until every back end is judged and a line of /readyz begins
+// with want.
 func (r *running) wantReady(t *testing.T, want string) {
 	t.Helper()
 	eventually(t, "/readyz says "+want, func() bool {
 		_, body := r.get(t, "/readyz")
-		return strings.Contains(body, want)
+		return strings.Contains("\n"+body, "\n"+want) && !strings.Contains(body, errUnchecked.Error())
 	})
 }
 
@@ -99,7 +101,7 @@ func TestServeEmulated(t *testing.T) {
 	if err != nil || info.GetName() != "cosi.example.dev" {
 		t.Fatalf("%v, %v", info, err)
 	}
-	parameters := map[string]string{"region": "lpg", "bucketDeletionPolicy": "DeleteAll"}
+	parameters := map[string]string{"backend": "cloudscale", "region": "lpg", "bucketDeletionPolicy": "DeleteAll"}
 	created, err := provisioner.DriverCreateBucket(ctx, &cosiv1alpha1.DriverCreateBucketRequest{Name: "photos", Parameters: parameters})
 	if err != nil || !strings.HasPrefix(created.GetBucketId(), "cloudscale/lpg/photos/") {
 		t.Fatalf("%v, %v", created, err)
@@ -114,7 +116,7 @@ func TestServeEmulated(t *testing.T) {
 	if secret == "" {
 		t.Fatal("no secret key was granted")
 	}
-	_, err = provisioner.DriverCreateBucket(ctx, &cosiv1alpha1.DriverCreateBucketRequest{Name: "videos", Parameters: map[string]string{"region": "zrh"}})
+	_, err = provisioner.DriverCreateBucket(ctx, &cosiv1alpha1.DriverCreateBucketRequest{Name: "videos", Parameters: map[string]string{"backend": "cloudscale", "region": "zrh"}})
 	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "allowed are lpg, rma") {
 		t.Errorf("unknown region: %v", err)
 	}
@@ -188,7 +190,7 @@ func TestServeRotatesToken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	writeFile(t, path, cs.ReadOnlyToken)
 	r := serving(t, environment{envTokenFile: path, envAPIURL: cs.APIURL})
-	r.wantReady(t, "back end cloudscale: ")
+	r.wantReady(t, "back end cloudscale: cloudscale check")
 	_, reason := r.get(t, "/readyz")
 	wantLines(t, "/readyz", reason, "use a read-write API token of the project")
 	_, metrics := r.get(t, "/metrics")
@@ -202,6 +204,19 @@ func TestServeRotatesToken(t *testing.T) {
 		if strings.Contains(r.stderr.String()+reason, token) {
 			t.Error("a token is shown")
 		}
+	}
+}
+
+// TestServeWaitsForFirstCheck: a driver that nobody has judged yet is not ready.
+func TestServeWaitsForFirstCheck(t *testing.T) {
+	cloud := newCloud(t)
+	cloud.Inject(emulator.Fault{Plane: emulator.PlaneControl, Latency: time.Hour})
+	r := serving(t, nil, "--config", configFor(t, cloud, cloud.Cloudscale().Token))
+	if code, body := r.get(t, "/readyz"); code != http.StatusServiceUnavailable || body != "back end a: its credentials are not checked yet\n" {
+		t.Errorf("/readyz: %d %q", code, body)
+	}
+	if code := r.stop(t); code != exitOK {
+		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -65,15 +66,29 @@ func (t *tokenFile) Token() (provider.Secret, error) {
 	if err != nil {
 		// The next call reads the file whatever its time says.
 		t.seen = nil
-		return provider.Secret{}, fmt.Errorf("%w: the token file %s: %w", provider.ErrUnauthenticated, t.path, err)
+		return provider.Secret{}, fmt.Errorf("%w: the token file %s: %w", provider.ErrUnauthenticated, shownPath(t.path), err)
 	}
 	return token, nil
+}
+
+// shownPath is the path for a message, unless it looks as if the token itself
+// stood where its file belongs.
+func shownPath(path string) string {
+	if regexp.MustCompile(`^[A-Za-z0-9]{32,}$`).MatchString(filepath.Base(path)) {
+		return "(not shown, the name looks like a token)"
+	}
+	return path
 }
 
 func (t *tokenFile) load() (provider.Secret, error) {
 	info, err := os.Stat(t.path)
 	if err != nil {
 		return provider.Secret{}, errors.Unwrap(err)
+	}
+	// To open a pipe blocks until somebody writes, and what it gave is gone: the
+	// token is read again and again.
+	if !info.Mode().IsRegular() {
+		return provider.Secret{}, errors.New("it is not a regular file")
 	}
 	if t.seen != nil && os.SameFile(t.seen, info) && info.ModTime().Equal(t.seen.ModTime()) && info.Size() == t.seen.Size() {
 		return t.token, nil

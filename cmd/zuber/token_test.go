@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,6 +35,17 @@ func TestParseToken(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "abc") {
 			t.Errorf("the error shows the value: %v", err)
 		}
+	}
+}
+
+// To open a pipe would block for ever.
+func TestTokenFileThatIsAPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openTokenFile(path); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("got %v, want a refusal", err)
 	}
 }
 
@@ -149,6 +161,15 @@ func TestTokenFileInParallel(t *testing.T) {
 		}
 	}
 	group.Wait()
+}
+
+// The name of the file is set where a token is meant, so the two get mixed up.
+func TestTokenInPlaceOfItsFile(t *testing.T) {
+	token := strings.Repeat("aB3", 12)
+	_, err := openTokenFile(filepath.Join(t.TempDir(), token))
+	if !errors.Is(err, provider.ErrUnauthenticated) || strings.Contains(err.Error(), token) || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("got %v, want the cause without the token", err)
+	}
 }
 
 func TestTokenFileOfAnotherKind(t *testing.T) {

@@ -121,7 +121,7 @@ func TestOlderWire(t *testing.T) {
 	}
 
 	client := cosi.NewProvisionerClient(conn)
-	create := &cosi.DriverCreateBucketRequest{Name: "bucket-compat", Parameters: map[string]string{"region": "rma"}}
+	create := &cosi.DriverCreateBucketRequest{Name: "bucket-compat", Parameters: map[string]string{"backend": "cloudscale", "region": "rma"}}
 	bucket, err := client.DriverCreateBucket(ctx, create)
 	if err != nil || bucket.GetBucketId() == "" {
 		t.Fatalf("create: %v, %v", bucket, err)

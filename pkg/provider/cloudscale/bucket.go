@@ -53,6 +53,9 @@ func (p *Provider) createBucket(ctx context.Context, spec provider.BucketSpec) (
 	}
 	useless, err := p.ensureBucket(ctx, o)
 	if err == nil {
+		if err := p.standing(ctx, o); err != nil {
+			return provider.Bucket{}, err
+		}
 		return p.bucket(o), nil
 	}
 	// An owner found is as useless as one just made: a call that ended early left
@@ -126,8 +129,12 @@ func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made
 // lost is told by the endpoint.
 func (p *Provider) withdraw(ctx context.Context, mine owner) error {
 	found, err := p.owners(ctx, mine.bucket)
-	if err != nil || len(found) < 2 || found[0].id == mine.id {
-		return err
+	if err != nil {
+		// Whether it is the only one is not known, and nothing was made with it.
+		return p.removeMade(ctx, mine.id, err)
+	}
+	if len(found) < 2 || found[0].id == mine.id {
+		return nil
 	}
 	return p.removeMade(ctx, mine.id, refuse(provider.ErrConflict,
 		"another call made its owner %s at the same time; repeat the call", found[0].id))

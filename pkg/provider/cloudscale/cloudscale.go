@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/cloudscale-ch/cloudscale-go-sdk/v8"
@@ -52,7 +53,7 @@ type Config struct {
 }
 
 // Provider implements provider.Provider for one cloudscale.ch project. It keeps
-// no state but a cache of the regions.
+// no state but a cache of the regions and a note of what it could not tidy up.
 type Provider struct {
 	config    Config
 	endpoints map[string]string
@@ -60,6 +61,7 @@ type Provider struct {
 	transport http.RoundTripper // with retries, for S3
 	regions   regionCache
 	waits     backoff
+	abandoned sync.Map // IDs of owners that this process made and could not remove
 }
 
 var _ provider.Provider = (*Provider)(nil)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -337,7 +336,9 @@ func TestTwoOwnersAreSettledWhenOneHasNothing(t *testing.T) {
 	c.wantLeft()
 }
 
-func TestTwoOwnersWithoutABucketBecomeOne(t *testing.T) {
+// While none of several owners has the bucket, another process may be making it
+// with any of them; only those that this process gave up are its own to remove.
+func TestTwoOwnersWithoutABucket(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
 	tags, err := record{bucket: "twice", region: "lpg"}.tags(testDriver)
 	c.must(err)
@@ -347,12 +348,70 @@ func TestTwoOwnersWithoutABucketBecomeOne(t *testing.T) {
 		c.must(err)
 		ids = append(ids, u.id)
 	}
-	b, err := c.CreateBucket(t.Context(), provider.BucketSpec{Name: "twice", Region: "lpg"})
+	spec := provider.BucketSpec{Name: "twice", Region: "lpg"}
+	_, err = c.CreateBucket(t.Context(), spec)
+	c.want(err, provider.ErrConflict, ids...)
+	if n := len(c.cs.Users()); n != 3 {
+		t.Errorf("a refused call left %d owners of 3", n)
+	}
+	c.abandoned.Store(ids[0], nil)
+	c.abandoned.Store(ids[2], nil)
+	b, err := c.CreateBucket(t.Context(), spec)
 	c.must(err)
-	if b.OwnerID != slices.Min(ids) {
-		t.Errorf("the owner is %s, want the lowest of %s", b.OwnerID, ids)
+	if b.OwnerID != ids[1] {
+		t.Errorf("the owner is %s, want %s, which this process did not give up", b.OwnerID, ids[1])
 	}
 	c.wantLeft("twice")
+}
+
+// A call that could not remove its surplus owner leaves it to the next one.
+func TestSurplusOwnerIsRemovedLater(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	remove := c.Inject(emulator.Fault{Operation: "ListObjectsUsers", After: 1, Status: http.StatusInternalServerError})
+	removeToo := c.Inject(emulator.Fault{Operation: "DeleteObjectsUser", Status: http.StatusServiceUnavailable})
+	spec := provider.BucketSpec{Name: "later", Region: "rma"}
+	_, err := c.CreateBucket(t.Context(), spec)
+	c.want(err, provider.ErrUnavailable, "later")
+	remove()
+	tags, err := record{bucket: "later", region: "rma"}.tags(testDriver)
+	c.must(err)
+	other, err := c.createUser(t.Context(), "of another process", tags)
+	c.must(err)
+	removeToo()
+	b, err := c.CreateBucket(t.Context(), spec)
+	c.must(err)
+	if b.OwnerID != other.id {
+		t.Errorf("the owner is %s, want %s, which this process did not give up", b.OwnerID, other.id)
+	}
+	c.wantLeft("later")
+}
+
+// onCreate runs do before the first CreateBucket call leaves.
+type onCreate struct {
+	once sync.Once
+	do   func()
+}
+
+func (o *onCreate) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodPut && req.URL.Path == "/vanishing/" {
+		o.once.Do(o.do)
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+// Where removed keys work on for a while, an owner that another call removed can
+// still make the bucket, which nobody could delete afterwards.
+func TestCreateWithAnOwnerThatVanishes(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	hook := &onCreate{do: func() {
+		c.must(c.SetKeyDelay(map[string]emulator.Delay{"lpg": {Min: time.Hour, Max: time.Hour}}))
+		c.must(c.deleteUser(t.Context(), c.cs.Users()[0].ID))
+	}}
+	c.Provider = c.provider(func(cfg *Config) { cfg.Transport = hook })
+	spec := provider.BucketSpec{Name: "vanishing", Region: "lpg"}
+	_, err := c.CreateBucket(t.Context(), spec)
+	c.want(err, provider.ErrConflict, "removed by another call")
+	c.wantLeft()
 }
 
 func TestOwnersOfOthersAreNotOurs(t *testing.T) {

@@ -2,17 +2,20 @@ package cloudscale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
 // settle ends a state with several owners of one bucket, which calls leave that
-// made it at the same time and did not live to tidy up. It keeps the owner that
-// has the bucket, or the one of the lowest ID when none has, and deletes the
-// others. It does so only when the endpoint shows that those own nothing, and the
-// API refuses to delete a user that owns a bucket in any region; a process that
-// is using one at this moment sees it vanish and repeats its call. In every other
-// case it returns ErrConflict with the IDs.
+// made it at the same time and could not tidy up. It deletes those that own
+// nothing while one has the bucket, because nobody can make it with their keys
+// then; while none has it, those that this process made and gave up. The API
+// refuses to delete a user that owns a bucket in any region. In every other case
+// settle returns ErrConflict with the IDs: another process may be making the
+// bucket with any of them.
 func (p *Provider) settle(ctx context.Context, bucket string) (owner, error) {
 	found, err := p.owners(ctx, bucket)
 	if err != nil {
@@ -21,31 +24,36 @@ func (p *Provider) settle(ctx context.Context, bucket string) (owner, error) {
 	if len(found) < 2 {
 		return p.theOwner(ctx, bucket)
 	}
-	keep := -1
-	for i, o := range found {
+	held := false
+	var idle []owner
+	for _, o := range found {
 		owned, err := p.owned(ctx, o)
 		switch {
-		case err != nil && ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return owner{}, ctx.Err()
 		case err != nil:
 			return owner{}, ambiguous(found)
 		case len(owned) == 0:
-		case keep >= 0 || !slices.Contains(owned, bucket):
+			idle = append(idle, o)
+		case held || !slices.Contains(owned, bucket):
 			return owner{}, ambiguous(found)
 		default:
-			keep = i
+			held = true
 		}
 	}
-	keep = max(keep, 0)
-	for i, o := range found {
-		if i == keep {
-			continue
-		}
+	if !held {
+		idle = slices.DeleteFunc(idle, func(o owner) bool { return !p.gaveUp(o.id) })
+	}
+	if len(idle) == len(found) {
+		idle = idle[1:]
+	}
+	for _, o := range idle {
 		if err := p.deleteUser(ctx, o.id); err != nil {
 			return owner{}, fmt.Errorf("%w; %s", ambiguous(found), err.Error())
 		}
+		p.abandoned.Delete(o.id)
 	}
-	return found[keep], nil
+	return p.theOwner(ctx, bucket)
 }
 
 // owned lists the buckets that the owner's key shows at its endpoint, asking once.
@@ -60,4 +68,36 @@ func (p *Provider) owned(ctx context.Context, o owner) ([]string, error) {
 	}
 	who, err := c.WhoAmI(ctx)
 	return who.Buckets, err
+}
+
+// gaveUp reports whether a call of this process made the user and ended without
+// using it for a bucket.
+func (p *Provider) gaveUp(id string) bool {
+	_, found := p.abandoned.Load(id)
+	return found
+}
+
+// standing checks, after the bucket was made, that its owner still is. Another
+// call that made an owner at the same time may have removed this one, whose key
+// goes on working for a while where keys are removed late. The bucket is then
+// taken back, since nobody could delete it later.
+func (p *Provider) standing(ctx context.Context, o owner) error {
+	_, err := p.getUser(ctx, o.id)
+	if !errors.Is(err, provider.ErrNotFound) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	key, err := o.key()
+	if err != nil {
+		return err
+	}
+	c, err := p.client(p.endpointOf(o.record), key)
+	if err != nil {
+		return err
+	}
+	if err := c.DeleteBucket(ctx, o.bucket); err != nil {
+		return refuse(provider.ErrConflict, "its owner %s was removed while it was made, and it cannot be taken back: %s", o.id, err.Error())
+	}
+	return refuse(provider.ErrConflict, "its owner %s was removed by another call while it was made; repeat the call", o.id)
 }

@@ -26,7 +26,11 @@
 //
 // Tags and policies have no preconditions: the last writer wins. Each change is
 // made under a lock of this process, read back, and repeated if another writer
-// won; a grant looks once more before it returns.
+// won; a grant looks once more before it returns, and every writer leaves a policy
+// that was rendered from tags read after it. Several processes may serve one
+// driver name at a time, as while one replaces another. Two that grant accesses
+// to one bucket in the same fraction of a second may still lose one to the other,
+// so let one be active: nothing that the cloud offers can rule that out.
 //
 // # Nothing is made unannounced
 //
@@ -36,7 +40,8 @@
 // list waited out. A bucket is announced by a credentials group without keys
 // whose name is derived from driver and bucket; it proves after a crash that an
 // untagged, empty bucket is ours, and is removed once the tags are written
-// (claim.go).
+// (claim.go). After a crash within the lag of the list a second one may be left;
+// the deletion of the bucket removes it.
 //
 // # Keys
 //

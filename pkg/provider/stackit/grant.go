@@ -72,6 +72,9 @@ func (p *Provider) checkSpec(spec provider.AccessSpec) (keys []string, err error
 		if b.Mode != "" && len(actionsOf(b.Mode)) == 0 {
 			return nil, refuse(provider.ErrInvalidArgument, "mode %q is not one of %v", b.Mode, modes())
 		}
+		if slices.Contains(keys, bucketKey(b.BucketRef)) {
+			return nil, refuse(provider.ErrInvalidArgument, "bucket %q is named twice", b.Name)
+		}
 		keys = append(keys, bucketKey(b.BucketRef))
 	}
 	return keys, nil

@@ -308,6 +308,10 @@ func TestAccessToSeveralBuckets(t *testing.T) {
 	if g := c.groups(); len(g) != 0 {
 		t.Errorf("left over: %v", g)
 	}
+	twice := provider.AccessSpec{Account: testAccount, Buckets: append(spec.Buckets, spec.Buckets[0])}
+	if _, err := p.GrantAccess(t.Context(), twice); !errors.Is(err, provider.ErrInvalidArgument) {
+		t.Errorf("a bucket twice: %v", err)
+	}
 	spec.Buckets[0].Region = "eu02"
 	if _, err := p.GrantAccess(t.Context(), spec); !errors.Is(err, provider.ErrUnsupported) {
 		t.Errorf("two regions: %v", err)

@@ -53,8 +53,8 @@ func groupIDs(groups []group) []string {
 // removeKeys deletes all keys of a group; a group that is gone is success. The
 // admin's are never touched.
 func (p *Provider) removeKeys(ctx context.Context, region, id string) error {
-	adm, err := p.adminGroup(ctx, region, true)
-	if err != nil {
+	adm, err := p.adminGroup(ctx, region, false)
+	if err != nil && !errors.Is(err, provider.ErrNotFound) {
 		return err
 	}
 	if strings.EqualFold(id, adm.id) {

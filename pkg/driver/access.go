@@ -45,7 +45,7 @@ func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, erro
 	if err := d.configured(); err != nil {
 		return Grant{}, err
 	}
-	backend, ids, byClass, err := d.grantTargets(req)
+	backend, ids, class, err := d.grantTargets(req)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -55,9 +55,13 @@ func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, erro
 	}
 	defer unlock()
 
-	spec := provider.AccessSpec{Account: req.Account}
+	spec := provider.AccessSpec{
+		Account:     req.Account,
+		Credentials: cmp.Or(class.keys, provider.CredentialsPerAccess),
+		OwnBuckets:  cmp.Or(class.own, provider.OwnBucketsRefuse),
+	}
 	for i, id := range ids {
-		mode := cmp.Or(req.Buckets[i].Mode, byClass, provider.ReadWrite)
+		mode := cmp.Or(req.Buckets[i].Mode, class.mode, provider.ReadWrite)
 		spec.Buckets = append(spec.Buckets, provider.BucketAccess{BucketRef: id.Ref(), Mode: mode})
 	}
 	access, err := backend.Provider.GrantAccess(ctx, spec)
@@ -80,9 +84,9 @@ func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, erro
 	return grant, nil
 }
 
-// grantTargets reads a request to grant access, with the mode that its class
-// asks for, and reports all its faults.
-func (d *Driver) grantTargets(req GrantRequest) (Backend, []BucketID, provider.Mode, error) {
+// grantTargets reads a request to grant access, with the parameters of its class,
+// and reports all its faults.
+func (d *Driver) grantTargets(req GrantRequest) (Backend, []BucketID, parameters, error) {
 	p, err := parseParameters(BucketAccessClass, req.Parameters, true)
 	faults := []error{checkAccountName(req.Account), err}
 	if len(req.Buckets) == 0 {
@@ -106,13 +110,13 @@ func (d *Driver) grantTargets(req GrantRequest) (Backend, []BucketID, provider.M
 		backend, ids = be, append(ids, id)
 	}
 	if err := joined(faults...); err != nil {
-		return Backend{}, nil, "", err
+		return Backend{}, nil, parameters{}, err
 	}
 	if len(ids) > 1 && !backend.Provider.Capabilities().MultiBucket {
-		return Backend{}, nil, "", fmt.Errorf("account %s: %w: back end %s gives one access to one bucket only",
+		return Backend{}, nil, parameters{}, fmt.Errorf("account %s: %w: back end %s gives one access to one bucket only",
 			quote(req.Account), provider.ErrUnsupported, backend.Name)
 	}
-	return backend, ids, p.mode, nil
+	return backend, ids, p, nil
 }
 
 func checkMode(m provider.Mode) error {
@@ -141,7 +145,7 @@ func (d *Driver) RevokeAccess(ctx context.Context, req RevokeRequest) error {
 	}
 	defer unlock()
 
-	ref := provider.AccountRef{Account: account.Account, IdentityID: account.IdentityID}
+	ref := provider.AccountRef{Account: account.Account, IdentityID: account.IdentityID, PurgeOwn: d.allowDeleteAll}
 	for _, id := range ids {
 		ref.Buckets = append(ref.Buckets, id.Ref())
 	}

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,11 +62,12 @@ func (d *Driver) bucketSpec(name string, params map[string]string) (Backend, pro
 		policy = provider.DeleteIfEmpty
 	}
 	return backend, provider.BucketSpec{
-		Name:           name,
-		Region:         p.region,
-		Endpoint:       p.endpoint,
-		VirtualHosted:  p.pathStyle == "false",
-		DeletionPolicy: policy,
+		Name:              name,
+		Region:            p.region,
+		Endpoint:          p.endpoint,
+		VirtualHosted:     p.pathStyle == "false",
+		DeletionPolicy:    policy,
+		SharedCredentials: cmp.Or(p.shared, provider.SharedAllowed),
 	}, nil
 }
 
@@ -129,7 +131,7 @@ func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[s
 		return fmt.Errorf("back end %s: %w", backend.Name, err)
 	}
 	purge := policy == provider.DeleteAll && d.allowDeleteAll
-	err = backend.Provider.DeleteBucket(ctx, id.Ref(), provider.DeleteOptions{Purge: purge})
+	err = backend.Provider.DeleteBucket(ctx, id.Ref(), provider.DeleteOptions{Purge: purge, PurgeOwn: d.allowDeleteAll})
 	switch {
 	case errors.Is(err, provider.ErrNotEmpty) && policy == provider.DeleteAll && !purge:
 		return fmt.Errorf("bucket %s: %w: it holds data; its bucketDeletionPolicy is DeleteAll, but this driver may not delete data: "+

@@ -47,6 +47,9 @@ type parameters struct {
 	policy    provider.DeletionPolicy
 	pathStyle string // "true" or "false"
 	mode      provider.Mode
+	shared    provider.SharedCredentials
+	keys      provider.CredentialMode
+	own       provider.OwnBuckets
 }
 
 // parameterRow is a Parameter with what the parser needs.
@@ -118,6 +121,18 @@ func parameterRows() []parameterRow {
 		},
 	}, {
 		Parameter: Parameter{
+			Name: "sharedCredentials", Kind: BucketClass,
+			Default:     string(provider.SharedAllowed),
+			Allowed:     listed(sharedChoices()),
+			Description: "Whether accesses may be given the key of the bucket's owner (credentials shared), where the cloud has such a key.",
+		},
+		values: sharedChoices(),
+		set: func(p *parameters, v string) error {
+			p.shared = provider.SharedCredentials(v)
+			return nil
+		},
+	}, {
+		Parameter: Parameter{
 			Name: "accessMode", Kind: BucketAccessClass,
 			Default:     string(provider.ReadWrite),
 			Allowed:     listed(modes()),
@@ -128,7 +143,45 @@ func parameterRows() []parameterRow {
 			p.mode = provider.Mode(v)
 			return nil
 		},
+	}, {
+		Parameter: Parameter{
+			Name: "credentials", Kind: BucketAccessClass,
+			Default: string(provider.CredentialsPerAccess),
+			Allowed: listed(credentialModes()),
+			Description: "Whose key an access gets: one of its own, or the one of the bucket's owner, which no revocation can cut off. " +
+				"STACKIT has perAccess alone.",
+		},
+		values: credentialModes(),
+		set: func(p *parameters, v string) error {
+			p.keys = provider.CredentialMode(v)
+			return nil
+		},
+	}, {
+		Parameter: Parameter{
+			Name: "ownBuckets", Kind: BucketAccessClass,
+			Default: string(provider.OwnBucketsRefuse),
+			Allowed: listed(ownBucketsChoices()),
+			Description: "What revoking does with buckets that a workload made for itself with its key: refuse ends the access and then names them until " +
+				"somebody deletes them; purge deletes them, with their data only if the driver may delete data.",
+		},
+		values: ownBucketsChoices(),
+		set: func(p *parameters, v string) error {
+			p.own = provider.OwnBuckets(v)
+			return nil
+		},
 	}}
+}
+
+func sharedChoices() []string {
+	return []string{string(provider.SharedAllowed), string(provider.SharedForbidden)}
+}
+
+func credentialModes() []string {
+	return []string{string(provider.CredentialsPerAccess), string(provider.CredentialsShared)}
+}
+
+func ownBucketsChoices() []string {
+	return []string{string(provider.OwnBucketsRefuse), string(provider.OwnBucketsPurge)}
 }
 
 func modes() []string {

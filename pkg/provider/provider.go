@@ -51,13 +51,18 @@ type Provider interface {
 	// once its key works at their endpoint. A repeated call returns the same
 	// identity, and within one process the same key; a key that may have been
 	// delivered stays valid. Errors: ErrNotFound for a missing bucket;
-	// ErrUnsupported for a mode the cloud cannot enforce; ErrPrecondition;
+	// ErrUnsupported for a mode that cannot be enforced and for credentials that
+	// the cloud does not have; ErrPrecondition when the endpoint was found unable
+	// to tell accesses apart or the bucket forbids shared credentials;
 	// ErrQuotaExceeded.
 	GrantAccess(ctx context.Context, spec AccessSpec) (Access, error)
 
 	// RevokeAccess ends the account's access to the buckets it names. An absent
-	// account, identity or bucket is success. Where Capabilities.SharedKeys is
-	// true the key is the bucket's own and stays valid until the bucket goes.
+	// account, identity or bucket is success. A key that was granted with
+	// CredentialsShared, or under Capabilities.SharedKeys, is the bucket's own and
+	// stays valid until the bucket goes. Errors: ErrPrecondition with their names
+	// when the access made buckets for itself; its key does not open the buckets of
+	// the reference any more.
 	RevokeAccess(ctx context.Context, ref AccountRef) error
 
 	// RotateAccess gives the account a new key and, after the old one is no
@@ -95,6 +100,41 @@ const (
 	DeleteAll     DeletionPolicy = "DeleteAll"
 )
 
+// SharedCredentials says whether accesses with CredentialsShared are allowed.
+type SharedCredentials string
+
+// The choices; the empty one means SharedAllowed.
+const (
+	SharedAllowed   SharedCredentials = "allowed"
+	SharedForbidden SharedCredentials = "forbidden"
+)
+
+// CredentialMode is whose key an access gets.
+type CredentialMode string
+
+// The credential modes; the empty one means CredentialsPerAccess.
+const (
+	// CredentialsPerAccess gives each access an identity and a key of its own,
+	// which RevokeAccess ends.
+	CredentialsPerAccess CredentialMode = "perAccess"
+	// CredentialsShared gives it the key of the bucket's owner, which no
+	// RevokeAccess can cut off.
+	CredentialsShared CredentialMode = "shared"
+)
+
+// OwnBuckets is what becomes of the buckets that an access has made for itself
+// with its key.
+type OwnBuckets string
+
+// The choices; the empty one means OwnBucketsRefuse.
+const (
+	// OwnBucketsRefuse ends the access but keeps its identity and answers with
+	// the names of its buckets until somebody has deleted them.
+	OwnBucketsRefuse OwnBuckets = "refuse"
+	// OwnBucketsPurge deletes them with all they hold.
+	OwnBucketsPurge OwnBuckets = "purge"
+)
+
 // BucketSpec is what CreateBucket is asked for.
 type BucketSpec struct {
 	Name   string // the bucket's name at the cloud, verbatim
@@ -105,6 +145,10 @@ type BucketSpec struct {
 	// VirtualHosted addresses the bucket as a host name instead of a path.
 	VirtualHosted  bool
 	DeletionPolicy DeletionPolicy // recorded with the bucket
+	// SharedCredentials says whether an access may be given the key of the
+	// bucket's owner; it is recorded with the bucket. A cloud that never gives
+	// that key away may leave it unheeded.
+	SharedCredentials SharedCredentials
 }
 
 // BucketRef names an existing bucket.
@@ -130,6 +174,9 @@ type DeleteOptions struct {
 	// Purge deletes every object, version, delete marker and unfinished upload
 	// first.
 	Purge bool
+	// PurgeOwn lets the buckets that its accesses made for themselves be deleted
+	// with their data, where the access was granted with OwnBucketsPurge.
+	PurgeOwn bool
 }
 
 // AccessSpec is what GrantAccess is asked for.
@@ -138,6 +185,10 @@ type AccessSpec struct {
 	// Buckets holds at least one; more than one only where
 	// Capabilities.MultiBucket is true.
 	Buckets []BucketAccess
+	// Credentials says whose key the access gets.
+	Credentials CredentialMode
+	// OwnBuckets is recorded with the access where it has a use.
+	OwnBuckets OwnBuckets
 }
 
 // BucketAccess is one bucket of an access and what may be done with it.
@@ -166,6 +217,9 @@ type AccountRef struct {
 	Account    string // may be empty when COSI never learned it
 	IdentityID string // may be empty
 	Buckets    []BucketRef
+	// PurgeOwn lets the buckets that the access made for itself be deleted with
+	// their data, where it was granted with OwnBucketsPurge.
+	PurgeOwn bool
 }
 
 // RotateOptions says what becomes of the key that is replaced.

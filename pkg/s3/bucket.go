@@ -98,3 +98,15 @@ func (c *Client) SetPolicy(ctx context.Context, bucket, doc string) error {
 	}
 	return err
 }
+
+// IgnorePublicACLs makes the bucket and its objects private whatever ACLs they
+// have or get. It replaces the bucket's public access block and is idempotent.
+func (c *Client) IgnorePublicACLs(ctx context.Context, bucket string) error {
+	// The other switches are left off: releases of Ceph refuse every policy or
+	// every upload under them.
+	const body = `<PublicAccessBlockConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">` +
+		`<BlockPublicAcls>false</BlockPublicAcls><IgnorePublicAcls>true</IgnorePublicAcls>` +
+		`<BlockPublicPolicy>false</BlockPublicPolicy><RestrictPublicBuckets>false</RestrictPublicBuckets>` +
+		`</PublicAccessBlockConfiguration>`
+	return c.put(ctx, "PutPublicAccessBlock", bucket, "publicAccessBlock=", []byte(body))
+}

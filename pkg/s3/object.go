@@ -94,3 +94,10 @@ func (c *Client) TagObject(ctx context.Context, bucket, key string, set map[stri
 	}
 	return wrong(ctx, op, bucket, c.minio.PutObjectTagging(ctx, bucket, key, t, minio.PutObjectTaggingOptions{}))
 }
+
+// CopyObject copies an object within the bucket, on the server.
+func (c *Client) CopyObject(ctx context.Context, bucket, from, to string) error {
+	_, err := c.minio.Client.CopyObject(ctx, minio.CopyDestOptions{Bucket: bucket, Object: to},
+		minio.CopySrcOptions{Bucket: bucket, Object: from})
+	return wrong(ctx, "CopyObject", bucket, err)
+}

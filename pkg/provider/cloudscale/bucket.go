@@ -116,7 +116,7 @@ func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made
 	if err != nil {
 		return owner{}, false, err
 	}
-	o = owner{u, asked}
+	o = owner{user: u, record: asked}
 	if _, err := u.key(); err != nil {
 		return owner{}, false, p.removeMade(ctx, o.id, err)
 	}

@@ -49,11 +49,14 @@ type Config struct {
 	KeyWait time.Duration
 	// OnKeyWait is told of the progress of such a wait; it may be nil.
 	OnKeyWait func(region string, waited time.Duration)
+	// OnProbe is told what a probe found; it may be nil.
+	OnProbe   func(Verdict)
 	UserAgent string // "name/version"; may be empty
 }
 
 // Provider implements provider.Provider for one cloudscale.ch project. It keeps
-// no state but a cache of the regions and a note of what it could not tidy up.
+// no state but caches, of the regions and of what probes found, and a note of
+// what it could not tidy up.
 type Provider struct {
 	config    Config
 	endpoints map[string]string
@@ -62,6 +65,8 @@ type Provider struct {
 	regions   regionCache
 	waits     backoff
 	abandoned sync.Map // IDs of owners that this process made and could not remove
+	buckets   keyLock  // one writer for each bucket's accesses and policy
+	probes    probes
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -101,7 +106,7 @@ func New(c Config) (*Provider, error) {
 		c.KeyWait = DefaultKeyWait
 	}
 	rt := transport.New(transport.Options{Base: c.Transport})
-	p := &Provider{config: c, endpoints: endpoints, transport: rt, waits: defaultBackoff}
+	p := &Provider{config: c, endpoints: endpoints, transport: rt, waits: defaultBackoff, probes: probes{age: probeAge, settle: probeSettle}}
 	p.api = newAPI(base, rt, c)
 	return p, nil
 }
@@ -128,7 +133,7 @@ func parseAPIURL(s string) (*url.URL, error) {
 
 // Capabilities implements provider.Provider.
 func (p *Provider) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Modes: []provider.Mode{provider.ReadWrite}, SharedKeys: true}
+	return provider.Capabilities{Modes: []provider.Mode{provider.ReadWrite, provider.ReadOnly, provider.WriteOnly}}
 }
 
 // Check is the start-up check: the token is valid, may write, and shows secret

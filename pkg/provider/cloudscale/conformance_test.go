@@ -1,11 +1,14 @@
 package cloudscale
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
+	"github.com/zuber-storage/zuber/pkg/provider"
 	"github.com/zuber-storage/zuber/pkg/provider/conformance"
+	"github.com/zuber-storage/zuber/pkg/s3"
 )
 
 func TestConformance(t *testing.T) {
@@ -19,7 +22,8 @@ func TestConformance(t *testing.T) {
 		"lpg with late keys": {"lpg", late},
 	} {
 		c := newCloud(t, emulator.Options{KeyDelay: tc.delay})
-		for _, check := range conformance.Checks(conformance.Options{Region: tc.region}) {
+		owner := func(_ context.Context, b provider.Bucket) (*s3.Client, error) { return c.clientOf(c.Provider, b), nil }
+		for _, check := range conformance.Checks(conformance.Options{Region: tc.region, Owner: owner}) {
 			t.Run(name+"/"+check.Name, func(t *testing.T) {
 				if err := check.Run(t.Context(), c.Provider); err != nil {
 					t.Error(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
@@ -30,6 +31,11 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 	if err := checkRef(ref); err != nil {
 		return err
 	}
+	unlock, err := p.buckets.lock(ctx, ref.Name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	o, err := p.resolve(ctx, ref)
 	if errors.Is(err, provider.ErrConflict) {
 		if _, err = p.settle(ctx, ref.Name); err == nil {
@@ -38,7 +44,7 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 	}
 	if errors.Is(err, provider.ErrNotFound) {
 		if err = p.ownerless(ctx, ref); errors.Is(err, provider.ErrNotFound) {
-			return nil
+			return p.removeStrays(ctx, ref, opts)
 		}
 	}
 	if err != nil {
@@ -56,12 +62,27 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 			return err
 		}
 	case stateAbsent, stateForeign:
-		// What is there under the name is not the owner's: only the owner goes.
+		// What is there under the name is not the owner's: only the identities go.
 	}
-	if err := p.removeSurplus(ctx, o); err != nil {
+	if err := p.removeOthers(ctx, o, opts); err != nil {
 		return err
 	}
 	return p.removeOwner(ctx, o)
+}
+
+// removeStrays deletes the accesses to a bucket that has no owner any more.
+// Nobody makes a bucket and accesses to it without one.
+func (p *Provider) removeStrays(ctx context.Context, ref provider.BucketRef, opts provider.DeleteOptions) error {
+	users, err := p.listUsers(ctx, tagBucket, ref.Name)
+	if err != nil || slices.ContainsFunc(users, func(u user) bool { return p.isOwner(u, ref.Name) }) {
+		return err
+	}
+	for _, a := range p.accessesOf(users, ref.Name) {
+		if err := p.removeAccess(ctx, a, opts.PurgeOwn); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ownerless explains a bucket whose owner is not found: ErrNotFound if it is gone
@@ -86,15 +107,21 @@ func (p *Provider) ownerless(ctx context.Context, ref provider.BucketRef) error 
 	return err
 }
 
-// removeSurplus deletes further owners that carry the bucket's mark. A request
-// that a dying process sent can make one after a new process has looked.
-func (p *Provider) removeSurplus(ctx context.Context, o owner) error {
-	found, err := p.owners(ctx, o.bucket)
+// removeOthers deletes whoever else carries the bucket's mark: accesses, and
+// further owners, which a request that a dying process sent can make after a new
+// process has looked.
+func (p *Provider) removeOthers(ctx context.Context, o owner, opts provider.DeleteOptions) error {
+	users, err := p.listUsers(ctx, tagBucket, o.bucket)
 	if err != nil {
 		return err
 	}
-	for _, other := range found {
-		if other.id == o.id {
+	for _, a := range p.accessesOf(users, o.bucket) {
+		if err := p.removeAccess(ctx, a, opts.PurgeOwn); err != nil {
+			return err
+		}
+	}
+	for _, other := range users {
+		if other.id == o.id || !p.isOwner(other, o.bucket) {
 			continue
 		}
 		// The API refuses it while the user owns a bucket.
@@ -105,7 +132,9 @@ func (p *Provider) removeSurplus(ctx context.Context, o owner) error {
 	return nil
 }
 
-// removeBucket empties the bucket as far as it may and deletes it.
+// removeBucket takes the accesses away, the last made things first, empties the
+// bucket as far as it may and deletes it. What holds data and may not be purged
+// keeps its accesses.
 func (p *Provider) removeBucket(ctx context.Context, o owner, opts provider.DeleteOptions) error {
 	key, err := o.key()
 	if err != nil {
@@ -115,19 +144,79 @@ func (p *Provider) removeBucket(ctx context.Context, o owner, opts provider.Dele
 	if err != nil {
 		return err
 	}
-	if opts.Purge {
-		return p.purgeAndRemove(ctx, client, o.bucket)
+	found, err := p.accesses(ctx, o)
+	if err != nil {
+		return err
 	}
-	const notEmpty = "it holds objects, versions or delete markers; empty it, or use the deletion policy DeleteAll"
-	empty, err := client.IsEmpty(ctx, o.bucket)
+	if len(found) > 0 {
+		if err := p.shutOut(ctx, client, o, found, opts); err != nil {
+			return gone(ctx, err)
+		}
+	}
+	return p.removeContent(ctx, client, o.bucket, opts.Purge)
+}
+
+// shutOut ends the accesses of a bucket that is about to be deleted. Without a
+// purge the policy shuts the writers out before the bucket is looked at for the
+// last time; if it holds something then, they are let in again.
+func (p *Provider) shutOut(ctx context.Context, client *s3.Client, o owner, found []access, opts provider.DeleteOptions) error {
+	holdsData := func() error {
+		if opts.Purge {
+			return nil
+		}
+		empty, err := client.IsEmpty(ctx, o.bucket)
+		if err != nil || empty {
+			return err
+		}
+		// An earlier call may have ended with the accesses shut out.
+		if err := p.syncPolicy(ctx, o); err != nil {
+			return err
+		}
+		return refuse(provider.ErrNotEmpty, notEmpty)
+	}
+	if err := holdsData(); err != nil {
+		return err
+	}
+	alone, err := render(o.bucket, o.uid, nil)
+	if err != nil {
+		return err
+	}
+	current, err := client.Policy(ctx, o.bucket)
+	if err != nil {
+		return err
+	}
+	if current != "" && current != alone {
+		if err := client.SetPolicy(ctx, o.bucket, alone); err != nil {
+			return err
+		}
+		if err := holdsData(); err != nil {
+			return err
+		}
+	}
+	for _, a := range found {
+		if err := p.removeAccess(ctx, a, opts.PurgeOwn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const notEmpty = "it holds objects, versions or delete markers; empty it, or use the deletion policy DeleteAll"
+
+// removeContent empties the bucket as far as it may and deletes it.
+func (p *Provider) removeContent(ctx context.Context, client *s3.Client, bucket string, purge bool) error {
+	if purge {
+		return p.purgeAndRemove(ctx, client, bucket)
+	}
+	empty, err := client.IsEmpty(ctx, bucket)
 	if err == nil && !empty {
 		return refuse(provider.ErrNotEmpty, notEmpty)
 	}
 	if err == nil {
-		_, err = client.AbortUploads(ctx, o.bucket)
+		_, err = client.AbortUploads(ctx, bucket)
 	}
 	if err == nil {
-		err = client.DeleteBucket(ctx, o.bucket)
+		err = client.DeleteBucket(ctx, bucket)
 	}
 	if s3.Code(err) == "BucketNotEmpty" {
 		return refuse(provider.ErrNotEmpty, notEmpty)
@@ -168,12 +257,13 @@ func unfinished(ctx context.Context, deleted int64, err error) error {
 	return fmt.Errorf("after %d versions were deleted: %w", deleted, err)
 }
 
-// gone treats a bucket that is missing as deleted.
+// gone treats a bucket that is missing as deleted, and gives an error of the S3
+// layer its sentinel.
 func gone(ctx context.Context, err error) error {
 	if s3.Code(err) == codeMissing {
 		return nil
 	}
-	return s3Error(ctx, err)
+	return sorted(ctx, err)
 }
 
 // removeOwner deletes the bucket's owner.

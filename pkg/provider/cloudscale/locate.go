@@ -28,13 +28,14 @@ const (
 
 // location is the answer of locate.
 type location struct {
+	uid    string // of the owner, as the endpoint calls it
 	state  state
 	region string   // where it lives, when stateElsewhere
 	others []string // further buckets of the owner
 }
 
 // locate waits until the owner's key works at its endpoint, keeps the one that
-// does in o, and says what that endpoint knows of its bucket.
+// does and the owner's uid in o, and says what that endpoint knows of its bucket.
 func (p *Provider) locate(ctx context.Context, o *owner) (location, error) {
 	var loc location
 	err := p.withKey(ctx, p.identityOf(*o), &o.user, func(c *s3.Client) (err error) {
@@ -44,6 +45,7 @@ func (p *Provider) locate(ctx context.Context, o *owner) (location, error) {
 	if err != nil {
 		return location{}, sorted(ctx, err)
 	}
+	o.uid = loc.uid
 	return loc, nil
 }
 
@@ -58,7 +60,7 @@ func (p *Provider) look(ctx context.Context, c *s3.Client, r record) (location, 
 		return location{}, err
 	}
 	owned := slices.Contains(who.Buckets, r.bucket)
-	loc := location{others: slices.DeleteFunc(who.Buckets, func(name string) bool { return name == r.bucket })}
+	loc := location{uid: who.ID, others: slices.DeleteFunc(who.Buckets, func(name string) bool { return name == r.bucket })}
 	where, err := c.BucketLocation(ctx, r.bucket)
 	// A policy can open a foreign bucket to this key and close an own one.
 	readable, denied := err == nil, s3.Code(err) == codeDenied

@@ -15,6 +15,7 @@ import (
 type owner struct {
 	user
 	record
+	uid string // as its endpoint calls it; set by locate
 }
 
 // isOwner reports whether the user carries our mark as the owner of the bucket.
@@ -38,7 +39,7 @@ func (p *Provider) owners(ctx context.Context, bucket string) ([]owner, error) {
 		if err != nil {
 			return nil, fmt.Errorf("objects user %s: %w", u.id, err)
 		}
-		found = append(found, owner{u, r})
+		found = append(found, owner{user: u, record: r})
 	}
 	slices.SortFunc(found, func(a, b owner) int { return strings.Compare(a.id, b.id) })
 	return found, nil
@@ -92,7 +93,7 @@ func (p *Provider) resolve(ctx context.Context, ref provider.BucketRef) (owner, 
 		if err != nil {
 			return owner{}, fmt.Errorf("objects user %s: %w", u.id, err)
 		}
-		o = owner{u, r}
+		o = owner{user: u, record: r}
 	}
 	if o.region == "" {
 		// The tag can only have been removed by hand.

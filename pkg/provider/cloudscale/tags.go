@@ -17,8 +17,11 @@ const (
 	tagEndpoint   = "zuber_endpoint"        // only when not the region's own
 	tagAddressing = "zuber_addressing"      // only when virtual
 	tagPolicy     = "zuber_deletion_policy" // only when DeleteAll
+	tagShared     = "zuber_shared"          // only when forbidden
+	tagPurpose    = "zuber_purpose"         // only of what the probe makes
 
 	roleOwner         = "owner"
+	purposeProbe      = "probe"
 	addressingVirtual = "virtual"
 	tagValueLimit     = 63
 )
@@ -30,11 +33,13 @@ type record struct {
 	endpoint      string // "" means the region's own
 	virtualHosted bool
 	policy        provider.DeletionPolicy
+	shared        provider.SharedCredentials
+	probe         bool // the bucket is a probe's
 }
 
 // recordOf validates what CreateBucket is asked for.
 func (p *Provider) recordOf(spec provider.BucketSpec) (record, error) {
-	r := record{bucket: spec.Name, region: spec.Region, virtualHosted: spec.VirtualHosted, policy: spec.DeletionPolicy}
+	r := record{bucket: spec.Name, region: spec.Region, virtualHosted: spec.VirtualHosted, policy: spec.DeletionPolicy, shared: spec.SharedCredentials}
 	switch r.policy {
 	case "":
 		r.policy = provider.DeleteIfEmpty
@@ -42,6 +47,14 @@ func (p *Provider) recordOf(spec provider.BucketSpec) (record, error) {
 	default:
 		return record{}, refuse(provider.ErrInvalidArgument, "deletion policy %q is not one of %s, %s",
 			spec.DeletionPolicy, provider.DeleteIfEmpty, provider.DeleteAll)
+	}
+	switch r.shared {
+	case "":
+		r.shared = provider.SharedAllowed
+	case provider.SharedAllowed, provider.SharedForbidden:
+	default:
+		return record{}, refuse(provider.ErrInvalidArgument, "sharedCredentials %q is not one of %s, %s",
+			spec.SharedCredentials, provider.SharedAllowed, provider.SharedForbidden)
 	}
 	used, err := parseEndpoint(p.defaultEndpoint(spec.Region))
 	if err != nil {
@@ -84,6 +97,12 @@ func (r record) tags(driver string) (map[string]string, error) {
 	if r.policy == provider.DeleteAll {
 		tags[tagPolicy] = string(provider.DeleteAll)
 	}
+	if r.shared == provider.SharedForbidden {
+		tags[tagShared] = string(provider.SharedForbidden)
+	}
+	if r.probe {
+		tags[tagPurpose] = purposeProbe
+	}
 	return tags, nil
 }
 
@@ -94,6 +113,11 @@ func recorded(tags map[string]string) (record, error) {
 		region:        tags[tagRegion],
 		virtualHosted: tags[tagAddressing] == addressingVirtual,
 		policy:        provider.DeleteIfEmpty,
+		shared:        provider.SharedAllowed,
+		probe:         tags[tagPurpose] == purposeProbe,
+	}
+	if tags[tagShared] == string(provider.SharedForbidden) {
+		r.shared = provider.SharedForbidden
 	}
 	if tags[tagPolicy] == string(provider.DeleteAll) {
 		r.policy = provider.DeleteAll
@@ -115,6 +139,7 @@ func (r record) differs(asked record) error {
 		{"endpointURL", r.endpoint, asked.endpoint},
 		{"s3PathStyle", fmt.Sprint(!r.virtualHosted), fmt.Sprint(!asked.virtualHosted)},
 		{"bucketDeletionPolicy", string(r.policy), string(asked.policy)},
+		{"sharedCredentials", string(r.shared), string(asked.shared)},
 	} {
 		if f.recorded != f.asked {
 			return refuse(provider.ErrAlreadyExists,

@@ -61,6 +61,14 @@ func (p *Provider) checkSpec(spec provider.AccessSpec) (keys []string, err error
 	if len(spec.Buckets) == 0 {
 		return nil, refuse(provider.ErrInvalidArgument, "no bucket is named")
 	}
+	switch spec.Credentials {
+	case "", provider.CredentialsPerAccess:
+	case provider.CredentialsShared:
+		return nil, refuse(provider.ErrUnsupported, "credentials %s: every access to STACKIT Object Storage has a key of its own; "+
+			"set the BucketAccessClass parameter credentials to %s, or leave it out", spec.Credentials, provider.CredentialsPerAccess)
+	default:
+		return nil, refuse(provider.ErrInvalidArgument, "credentials %q is not %s", spec.Credentials, provider.CredentialsPerAccess)
+	}
 	for _, b := range spec.Buckets {
 		if err := p.checkRef(b.BucketRef); err != nil {
 			return nil, err

@@ -1,0 +1,161 @@
+package cloudscale
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+// policyDocument is a bucket policy. Nothing of it is ever NotPrincipal, which
+// can make a bucket public, or NotAction, which the endpoint accepts and does not
+// enforce.
+type policyDocument struct {
+	Version   string            `json:"Version"`
+	ID        string            `json:"Id"`
+	Statement []policyStatement `json:"Statement"`
+}
+
+type policyStatement struct {
+	Sid       string          `json:"Sid"`
+	Effect    string          `json:"Effect"`
+	Principal policyPrincipal `json:"Principal"`
+	Action    []string        `json:"Action"`
+	Resource  []string        `json:"Resource"`
+}
+
+type policyPrincipal struct {
+	AWS []string `json:"AWS"`
+}
+
+// permission is one statement of a mode.
+type permission struct {
+	suffix  string // of the Sid
+	effect  string
+	bucket  bool // counts for the bucket itself
+	objects bool // counts for what is in it
+	actions []string
+}
+
+const (
+	allow = "Allow"
+	deny  = "Deny"
+)
+
+// permissionsOf returns the statements of a mode.
+func permissionsOf(mode provider.Mode) []permission {
+	switch mode {
+	case provider.ReadWrite:
+		return []permission{
+			{"b", allow, true, false, []string{
+				"s3:ListBucket", "s3:ListBucketVersions", "s3:ListBucketMultipartUploads", "s3:GetBucketLocation", "s3:GetBucketVersioning",
+			}},
+			// A delete of several objects asks for the right on the bucket, too.
+			{"o", allow, true, true, []string{
+				"s3:GetObject", "s3:GetObjectVersion", "s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion",
+				"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts",
+				"s3:GetObjectTagging", "s3:GetObjectVersionTagging", "s3:PutObjectTagging", "s3:PutObjectVersionTagging",
+				"s3:DeleteObjectTagging", "s3:DeleteObjectVersionTagging",
+			}},
+			// The writer owns an object and could publish it.
+			{"d", deny, false, true, []string{"s3:PutObjectAcl", "s3:PutObjectVersionAcl"}},
+		}
+	case provider.ReadOnly:
+		return []permission{
+			{"b", allow, true, false, []string{"s3:ListBucket", "s3:ListBucketVersions", "s3:GetBucketLocation", "s3:GetBucketVersioning"}},
+			{"o", allow, false, true, []string{"s3:GetObject", "s3:GetObjectVersion", "s3:GetObjectTagging", "s3:GetObjectVersionTagging"}},
+		}
+	case provider.WriteOnly:
+		return []permission{
+			{"b", allow, true, false, []string{"s3:GetBucketLocation", "s3:ListBucketMultipartUploads"}},
+			{"o", allow, false, true, []string{"s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"}},
+			// The writer owns an object and could read it back.
+			{"d", deny, false, true, []string{
+				"s3:GetObject", "s3:GetObjectVersion", "s3:GetObjectAcl", "s3:GetObjectVersionAcl", "s3:PutObjectAcl", "s3:PutObjectVersionAcl",
+			}},
+		}
+	}
+	return nil
+}
+
+// sidOf abbreviates a mode for the Sid of its statements.
+func sidOf(mode provider.Mode) string {
+	switch mode {
+	case provider.ReadOnly:
+		return "ro"
+	case provider.WriteOnly:
+		return "wo"
+	}
+	return "rw"
+}
+
+// member is an access as the policy names it.
+type member struct {
+	id   string // of the objects user
+	uid  string // as the endpoint calls it
+	mode provider.Mode
+}
+
+// uidPattern is what a uid may look like. A wildcard would match everybody, and
+// a slash could lead out of the user's name; the part before "$" is its tenant.
+var uidPattern = regexp.MustCompile(`^([A-Za-z0-9_-]{1,128}\$)?[A-Za-z0-9._@=,+-]{1,128}$`)
+
+// render returns the policy of a bucket. It depends on nothing but the owner and
+// the set of members. The owner has a statement because it may not read what the
+// members write without one. ErrPrecondition if an access is the owner itself: a
+// Deny that hits the owner locks everybody out for ever.
+func render(bucket, ownerUID string, members []member) (string, error) {
+	bucketARN := "arn:aws:s3:::" + bucket
+	objects := bucketARN + "/*"
+	principal, err := principalOf(ownerUID)
+	if err != nil {
+		return "", err
+	}
+	doc := policyDocument{Version: "2012-10-17", ID: "zuber", Statement: []policyStatement{{
+		Sid: "owner", Effect: allow, Principal: principal, Action: []string{"s3:*"}, Resource: []string{bucketARN, objects},
+	}}}
+	members = slices.Clone(members)
+	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.id, b.id) })
+	for _, m := range members {
+		if m.uid == ownerUID {
+			return "", refuse(provider.ErrPrecondition, "objects user %s is an access and the owner at once (%q); delete it", m.id, m.uid)
+		}
+		if principal, err = principalOf(m.uid); err != nil {
+			return "", err
+		}
+		for _, r := range permissionsOf(m.mode) {
+			s := policyStatement{Sid: sidOf(m.mode) + "-" + m.id + "-" + r.suffix, Effect: r.effect, Principal: principal, Action: r.actions}
+			if r.bucket {
+				s.Resource = append(s.Resource, bucketARN)
+			}
+			if r.objects {
+				s.Resource = append(s.Resource, objects)
+			}
+			doc.Statement = append(doc.Statement, s)
+		}
+	}
+	// Structs of strings always marshal.
+	text, _ := json.Marshal(doc)
+	return string(text), nil
+}
+
+// principalOf names a user of the endpoint.
+func principalOf(uid string) (policyPrincipal, error) {
+	if err := checkUID(uid); err != nil {
+		return policyPrincipal{}, err
+	}
+	tenant, name, ok := strings.Cut(uid, "$")
+	if !ok {
+		tenant, name = "", uid
+	}
+	return policyPrincipal{AWS: []string{"arn:aws:iam::" + tenant + ":user/" + name}}, nil
+}
+
+func checkUID(uid string) error {
+	if !uidPattern.MatchString(uid) {
+		return refuse(provider.ErrUnavailable, "the endpoint calls a user %q, which no policy can name; check the endpoint", clip(uid))
+	}
+	return nil
+}

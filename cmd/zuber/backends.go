@@ -32,8 +32,9 @@ type backendSpec struct {
 // wiring is what all back ends of a process share.
 type wiring struct {
 	DriverName string
-	OnKeyWait  func(region string, waited time.Duration) // may be nil
-	Reloads    *reloads                                  // may be nil
+	OnKeyWait  func(region string, waited time.Duration)  // may be nil
+	Reloads    *reloads                                   // may be nil
+	OnProbe    func(backend string, v cloudscale.Verdict) // may be nil
 }
 
 // open makes the back end. It makes no call.
@@ -59,6 +60,11 @@ func (s backendSpec) provider(w wiring) (provider.Provider, error) {
 		w.Reloads.seen(s.Name, p.CredentialState())
 		return p, nil
 	}
+	onProbe := func(v cloudscale.Verdict) {
+		if w.OnProbe != nil {
+			w.OnProbe(s.Name, v)
+		}
+	}
 	return cloudscale.New(cloudscale.Config{
 		DriverName: w.DriverName,
 		Token:      s.Token,
@@ -66,6 +72,7 @@ func (s backendSpec) provider(w wiring) (provider.Provider, error) {
 		Endpoints:  s.Endpoints,
 		Transport:  s.Transport,
 		OnKeyWait:  w.OnKeyWait,
+		OnProbe:    onProbe,
 		UserAgent:  userAgent,
 	})
 }

@@ -54,6 +54,7 @@ func metricsMarkdown() ([]byte, error) {
 	}
 	newMonitor(nil, registry, logr.Discard())
 	newReloads(registry, logr.Discard())
+	newVerdicts(registry)
 
 	var rows []metricRow
 	for _, c := range registry.seen {

@@ -68,7 +68,9 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	backends, err := openAll(specs, wiring{DriverName: s.DriverName, Reloads: newReloads(registry, logger)})
+	backends, err := openAll(specs, wiring{
+		DriverName: s.DriverName, Reloads: newReloads(registry, logger), OnProbe: newVerdicts(registry).found,
+	})
 	if err != nil {
 		return err
 	}

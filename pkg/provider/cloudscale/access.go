@@ -245,12 +245,12 @@ func (p *Provider) syncPolicy(ctx context.Context, o owner) error {
 	return refuse(provider.ErrConflict, "somebody else writes its policy at the same time; repeat the call")
 }
 
-// membersOf returns those who are let in.
+// membersOf returns those whom the policy has a word about.
 func membersOf(found []access) []member {
 	var members []member
 	for _, a := range found {
-		if a.uid != "" && !a.revoked && permissionsOf(a.mode) != nil {
-			members = append(members, member{id: a.id, uid: a.uid, mode: a.mode})
+		if a.uid != "" && (a.revoked || permissionsOf(a.mode) != nil) {
+			members = append(members, member{id: a.id, uid: a.uid, mode: a.mode, revoked: a.revoked})
 		}
 	}
 	return members

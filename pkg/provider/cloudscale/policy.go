@@ -96,6 +96,17 @@ type member struct {
 	id   string // of the objects user
 	uid  string // as the endpoint calls it
 	mode provider.Mode
+	// revoked: it may do nothing. Without a word about it, it could still read
+	// and publish what it wrote, until the endpoint knows that the user is gone.
+	revoked bool
+}
+
+// permissions returns the member's statements.
+func (m member) permissions() []permission {
+	if m.revoked {
+		return []permission{{"x", deny, true, true, []string{"s3:*"}}}
+	}
+	return permissionsOf(m.mode)
 }
 
 // uidPattern is what a uid may look like. A wildcard would match everybody, and
@@ -125,7 +136,7 @@ func render(bucket, ownerUID string, members []member) (string, error) {
 		if principal, err = principalOf(m.uid); err != nil {
 			return "", err
 		}
-		for _, r := range permissionsOf(m.mode) {
+		for _, r := range m.permissions() {
 			s := policyStatement{Sid: sidOf(m.mode) + "-" + m.id + "-" + r.suffix, Effect: r.effect, Principal: principal, Action: r.actions}
 			if r.bucket {
 				s.Resource = append(s.Resource, bucketARN)

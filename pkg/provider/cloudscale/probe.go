@@ -81,18 +81,25 @@ func (p *probes) sweepDue() bool {
 	return !p.sweepAt.IsZero() && time.Now().After(p.sweepAt)
 }
 
-// ProbePolicies says whether the region's endpoint honours bucket policies, from
-// what was found before or by a probe: in a bucket and with two objects users
+// ProbePolicies says whether the endpoint honours bucket policies, the region's
+// own for "", from what was found before or by a probe: in a bucket and with two objects users
 // that it makes and removes again. Errors: ErrUnavailable and ErrConflict, when
 // the probe came to no end; ErrQuotaExceeded.
-func (p *Provider) ProbePolicies(ctx context.Context, region string) (Verdict, error) {
+func (p *Provider) ProbePolicies(ctx context.Context, region, endpoint string) (Verdict, error) {
 	if err := ctx.Err(); err != nil {
 		return Verdict{}, err
 	}
 	if err := p.checkRegion(ctx, region); err != nil {
 		return Verdict{}, err
 	}
-	return p.verdict(ctx, region, p.defaultEndpoint(region))
+	if endpoint == "" {
+		endpoint = p.defaultEndpoint(region)
+	}
+	e, err := parseEndpoint(endpoint)
+	if err != nil {
+		return Verdict{}, err
+	}
+	return p.verdict(ctx, region, e.String())
 }
 
 // honours refuses an access of its own where the bucket's endpoint was found not

@@ -14,9 +14,11 @@ import (
 	"github.com/zuber-storage/zuber/pkg/s3"
 )
 
-// RevokeAccess implements provider.Provider. The statement of the policy goes
+// RevokeAccess implements provider.Provider. The statements of the policy go
 // first, which counts at once in every region; the key of a deleted user can go
-// on working for a while. A shared key stays valid until its bucket goes.
+// on working for a while. The policy denies the user everything instead, until
+// the next one that is written after the user is gone. A shared key stays valid
+// until its bucket goes.
 func (p *Provider) RevokeAccess(ctx context.Context, ref provider.AccountRef) error {
 	if err := p.revokeAccess(ctx, ref); err != nil {
 		return fmt.Errorf("revoke access of account %q: %w", ref.Account, err)

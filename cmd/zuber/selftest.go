@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/zuber-storage/zuber/pkg/cosi"
 	"github.com/zuber-storage/zuber/pkg/driver"
@@ -83,6 +84,7 @@ func selftest(ctx context.Context, a *app, s selftestSettings, specs []backendSp
 	if s.Verbosity > 0 {
 		logger = newLogger(a.stderr, logSettings{Verbosity: s.Verbosity, Format: formatText})
 	}
+	ctx = klog.NewContext(ctx, logger) // for what asks a provider without the driver
 	client, err := cosi.NewClient(cosi.Options{Driver: d, Logger: logger, Version: readBuild().Version})
 	if err != nil {
 		return err

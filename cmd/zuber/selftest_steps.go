@@ -130,7 +130,7 @@ func (r *testRun) steps() []testStep {
 		{"list objects", r.list},
 		{"multipart upload", r.multipart},
 		{"delete object", r.deleteLarge},
-		{"isolation: another bucket's key is refused", r.foreignKey},
+		{"isolation: a foreign key is refused", r.foreignKey},
 		{"modes: each may do what it says alone", r.modes},
 		{"revoke access", r.revoke},
 		{"revoke again", r.revoke},

@@ -22,12 +22,24 @@ func accessTo(refs ...provider.BucketRef) provider.AccessSpec {
 	return spec
 }
 
-func TestGrantReturnsTheOwnersKey(t *testing.T) {
+func sharedTo(refs ...provider.BucketRef) provider.AccessSpec {
+	spec := accessTo(refs...)
+	spec.Credentials = provider.CredentialsShared
+	return spec
+}
+
+func accessOf(account string, b provider.Bucket, mode provider.Mode) provider.AccessSpec {
+	spec := accessTo(b.BucketRef)
+	spec.Account, spec.Buckets[0].Mode = account, mode
+	return spec
+}
+
+func TestSharedGrantReturnsTheOwnersKey(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
 	b, _ := c.make(provider.BucketSpec{Name: "shared", Region: "lpg", DeletionPolicy: provider.DeleteAll})
 	var first provider.Access
 	for i, ref := range []provider.BucketRef{b.BucketRef, {Name: "shared", Region: "lpg"}} {
-		a, err := c.provider().GrantAccess(t.Context(), accessTo(ref))
+		a, err := c.provider().GrantAccess(t.Context(), sharedTo(ref))
 		c.must(err)
 		if a.IdentityID != b.OwnerID || len(a.Buckets) != 1 || a.Buckets[0] != b {
 			t.Errorf("the access is %+v, want identity %s and the bucket %+v", a, b.OwnerID, b)
@@ -40,7 +52,7 @@ func TestGrantReturnsTheOwnersKey(t *testing.T) {
 	// Revoke leaves the shared key alone.
 	ref := provider.AccountRef{Account: "ba-1", IdentityID: first.IdentityID, Buckets: []provider.BucketRef{b.BucketRef}}
 	c.must(c.RevokeAccess(t.Context(), ref))
-	again, err := c.GrantAccess(t.Context(), accessTo(b.BucketRef))
+	again, err := c.GrantAccess(t.Context(), sharedTo(b.BucketRef))
 	c.must(err)
 	if again.Credentials != first.Credentials {
 		t.Error("the key changed after a revoke")
@@ -66,16 +78,16 @@ func (o *outdated) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // A key can be replaced between the moment it is read and the moment it is used.
-func TestGrantReturnsTheKeyThatWorks(t *testing.T) {
+func TestSharedGrantReturnsTheKeyThatWorks(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
 	b, _ := c.make(provider.BucketSpec{Name: "rotated", Region: "rma"})
-	current, err := c.GrantAccess(t.Context(), accessTo(b.BucketRef))
+	current, err := c.GrantAccess(t.Context(), sharedTo(b.BucketRef))
 	c.must(err)
 	for _, ref := range []provider.BucketRef{b.BucketRef, {Name: "rotated", Region: "rma"}} {
 		late := &outdated{next: c.spy}
 		p := c.provider(func(c *Config) { c.Transport = late })
 		c.ResetCalls()
-		a, err := p.GrantAccess(t.Context(), accessTo(ref))
+		a, err := p.GrantAccess(t.Context(), sharedTo(ref))
 		c.must(err)
 		if a.Credentials != current.Credentials {
 			t.Errorf("the granted key is %s, want %s, the one that works", a.Credentials.AccessKeyID, current.Credentials.AccessKeyID)
@@ -92,10 +104,15 @@ func TestGrantRefusals(t *testing.T) {
 	other, _ := c.make(provider.BucketSpec{Name: "def", Region: "rma"})
 	c.foreign("foreign", "rma")
 	mode := func(m provider.Mode) provider.AccessSpec {
-		s := accessTo(b.BucketRef)
+		s := sharedTo(b.BucketRef)
 		s.Buckets[0].Mode = m
 		return s
 	}
+	strange := accessTo(b.BucketRef)
+	strange.Credentials = "mine"
+	odd := accessTo(b.BucketRef)
+	odd.OwnBuckets = "keep"
+	closed, _ := c.make(provider.BucketSpec{Name: "closed", Region: "rma", SharedCredentials: provider.SharedForbidden})
 	for name, tc := range map[string]struct {
 		spec provider.AccessSpec
 		want error
@@ -103,6 +120,9 @@ func TestGrantRefusals(t *testing.T) {
 		"no account":      {provider.AccessSpec{Buckets: accessTo(b.BucketRef).Buckets}, provider.ErrInvalidArgument},
 		"no bucket":       {accessTo(), provider.ErrInvalidArgument},
 		"two buckets":     {accessTo(b.BucketRef, other.BucketRef), provider.ErrUnsupported},
+		"credentials":     {strange, provider.ErrInvalidArgument},
+		"own buckets":     {odd, provider.ErrInvalidArgument},
+		"forbidden":       {sharedTo(closed.BucketRef), provider.ErrPrecondition},
 		"read only":       {mode(provider.ReadOnly), provider.ErrUnsupported},
 		"write only":      {mode(provider.WriteOnly), provider.ErrUnsupported},
 		"unknown mode":    {mode("Append"), provider.ErrInvalidArgument},
@@ -153,7 +173,7 @@ func TestRotateIsUnsupported(t *testing.T) {
 	_, err := c.RotateAccess(t.Context(), provider.AccountRef{Account: "a"}, provider.RotateOptions{})
 	c.want(err, provider.ErrUnsupported)
 	caps := c.Capabilities()
-	if caps.Rotation || caps.MultiBucket || !caps.SharedKeys || len(caps.Modes) != 1 || caps.Modes[0] != provider.ReadWrite {
+	if caps.Rotation || caps.MultiBucket || caps.SharedKeys || len(caps.Modes) != 3 {
 		t.Errorf("capabilities are %+v", caps)
 	}
 }

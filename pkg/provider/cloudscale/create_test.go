@@ -427,8 +427,8 @@ func TestOwnersOfOthersAreNotOurs(t *testing.T) {
 	}
 	b, _ := c.make(provider.BucketSpec{Name: "abc", Region: "rma"})
 	c.must(c.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{}))
-	if n := len(c.cs.Users()); n != 4 {
-		t.Errorf("%d users are left, want the 4 that are not the bucket's owner", n)
+	if n := len(c.cs.Users()); n != 3 {
+		t.Errorf("%d users are left, want the 3 that are neither the bucket's owner nor an access to it", n)
 	}
 }
 

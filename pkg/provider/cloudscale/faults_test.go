@@ -20,6 +20,7 @@ type step struct {
 	prepare func(c *cloud) provider.Bucket
 	run     func(ctx context.Context, p *Provider, b provider.Bucket) error
 	left    []string // buckets, each with its owner, after an undisturbed run
+	access  []string // accesses after an undisturbed run
 }
 
 func steps() []step {
@@ -41,9 +42,33 @@ func steps() []step {
 		c.must(err)
 		return b
 	}
+	// Two accesses, and an object that one of them wrote.
+	granted := func(c *cloud) provider.Bucket {
+		b, _ := c.make(spec)
+		for _, account := range []string{"ba-1", "ba-2"} {
+			a, err := c.GrantAccess(c.t.Context(), accessOf(account, b, provider.ReadWrite))
+			c.must(err)
+			c.must(c.keyClient(a).PutObject(c.t.Context(), b.Name, account, []byte("data")))
+		}
+		return b
+	}
+	emptied := func(c *cloud) provider.Bucket {
+		b := granted(c)
+		for _, account := range []string{"ba-1", "ba-2"} {
+			c.must(c.clientOf(c.Provider, b).DeleteObject(c.t.Context(), b.Name, account))
+		}
+		return b
+	}
+	bucket := []string{"bucket"}
+	grant := func(spec func(b provider.Bucket) provider.AccessSpec) func(context.Context, *Provider, provider.Bucket) error {
+		return func(ctx context.Context, p *Provider, b provider.Bucket) error {
+			_, err := p.GrantAccess(ctx, spec(b))
+			return err
+		}
+	}
 	return []step{
-		{"create", func(*cloud) provider.Bucket { return provider.Bucket{} }, create, []string{"bucket"}},
-		{"create of what exists", exists, create, []string{"bucket"}},
+		{"create", func(*cloud) provider.Bucket { return provider.Bucket{} }, create, bucket, nil},
+		{"create of what exists", exists, create, bucket, nil},
 		{
 			"create of a foreign name",
 			func(c *cloud) provider.Bucket {
@@ -55,25 +80,40 @@ func steps() []step {
 					return fmt.Errorf("got %w, want ErrAlreadyExists", err)
 				}
 				return nil
-			}, nil,
+			}, nil, nil,
 		},
-		{"grant", exists, func(ctx context.Context, p *Provider, b provider.Bucket) error {
-			_, err := p.GrantAccess(ctx, accessTo(b.BucketRef))
-			return err
-		}, []string{"bucket"}},
-		{"revoke", exists, func(ctx context.Context, p *Provider, b provider.Bucket) error {
+		{"grant", exists, grant(func(b provider.Bucket) provider.AccessSpec { return accessTo(b.BucketRef) }), bucket, []string{"bucket ba-1"}},
+		{"grant to one more, and another mode", granted, func(ctx context.Context, p *Provider, b provider.Bucket) error {
+			for _, spec := range []provider.AccessSpec{accessOf("ba-1", b, provider.ReadOnly), accessOf("ba-3", b, provider.WriteOnly)} {
+				if _, err := p.GrantAccess(ctx, spec); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, bucket, []string{"bucket ba-1", "bucket ba-2", "bucket ba-3"}},
+		{"grant of the shared key", exists, grant(func(b provider.Bucket) provider.AccessSpec { return sharedTo(b.BucketRef) }), bucket, nil},
+		{"revoke of nothing", exists, func(ctx context.Context, p *Provider, b provider.Bucket) error {
 			return p.RevokeAccess(ctx, provider.AccountRef{Account: "ba-1", Buckets: []provider.BucketRef{b.BucketRef}})
-		}, []string{"bucket"}},
+		}, bucket, nil},
+		{"revoke", granted, func(ctx context.Context, p *Provider, b provider.Bucket) error {
+			return p.RevokeAccess(ctx, provider.AccountRef{Account: "ba-1", Buckets: []provider.BucketRef{b.BucketRef}})
+		}, bucket, []string{"bucket ba-2"}},
+		{"delete with accesses", emptied, func(ctx context.Context, p *Provider, b provider.Bucket) error {
+			return p.DeleteBucket(ctx, b.BucketRef, provider.DeleteOptions{})
+		}, nil, nil},
+		{"purge with accesses", granted, func(ctx context.Context, p *Provider, b provider.Bucket) error {
+			return p.DeleteBucket(ctx, b.BucketRef, purge)
+		}, nil, nil},
 		{"delete", exists, func(ctx context.Context, p *Provider, b provider.Bucket) error {
 			return p.DeleteBucket(ctx, b.BucketRef, provider.DeleteOptions{})
-		}, nil},
+		}, nil, nil},
 		{"delete without the owner's ID", exists, func(ctx context.Context, p *Provider, b provider.Bucket) error {
 			b.OwnerID = ""
 			return p.DeleteBucket(ctx, b.BucketRef, provider.DeleteOptions{})
-		}, nil},
+		}, nil, nil},
 		{"purge", full, func(ctx context.Context, p *Provider, b provider.Bucket) error {
 			return p.DeleteBucket(ctx, b.BucketRef, purge)
-		}, nil},
+		}, nil, nil},
 	}
 }
 
@@ -89,6 +129,7 @@ func TestAnyCallMayBeTheLast(t *testing.T) {
 			c.must(s.run(t.Context(), c.provider(), b))
 			total := len(c.Calls())
 			c.wantLeft(s.left...)
+			c.wantAccesses(s.access...)
 			if total == 0 {
 				t.Fatal("the step made no call")
 			}
@@ -112,6 +153,7 @@ func TestAnyCallMayBeTheLast(t *testing.T) {
 						}
 						c.must(s.run(t.Context(), c.provider(), b))
 						c.wantLeft(s.left...)
+						c.wantAccesses(s.access...)
 					})
 				}
 			}
@@ -155,6 +197,7 @@ func TestSingleFaults(t *testing.T) {
 						c.must(s.run(t.Context(), c.Provider, b))
 					}
 					c.wantLeft(s.left...)
+					c.wantAccesses(s.access...)
 					if !hit {
 						return
 					}
@@ -201,7 +244,7 @@ func TestGrantWaitsForTheKey(t *testing.T) {
 	b, _ := c.make(provider.BucketSpec{Name: "abc", Region: "lpg"})
 	c.Inject(emulator.Fault{Operation: "ListBuckets", Times: 3, Status: 403, Body: "<Error><Code>InvalidAccessKeyId</Code></Error>"})
 	c.ResetCalls()
-	_, err := c.GrantAccess(t.Context(), accessTo(b.BucketRef))
+	_, err := c.GrantAccess(t.Context(), sharedTo(b.BucketRef))
 	c.must(err)
 	if n := c.count("ListBuckets"); n != 4 {
 		t.Errorf("%d probes, want 4", n)

@@ -225,14 +225,38 @@ func (c *cloud) count(operation string) int {
 	return n
 }
 
+// wantAccesses fails the test unless these are all accesses of ours, as "bucket
+// account", sorted.
+func (c *cloud) wantAccesses(want ...string) {
+	c.t.Helper()
+	var got []string
+	for _, u := range c.cs.Users() {
+		if u.Tags[tagManagedBy] == testDriver && u.Tags[tagRole] == roleAccess {
+			got = append(got, u.Tags[tagBucket]+" "+u.Tags[tagAccount])
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		c.t.Errorf("left are the accesses %q, want %q", got, want)
+	}
+}
+
+// keyClient returns an S3 client with a granted key.
+func (c *cloud) keyClient(a provider.Access) *s3.Client {
+	c.t.Helper()
+	client, err := c.client(a.Buckets[0].Endpoint, keyPair{a.Credentials.AccessKeyID, a.Credentials.SecretAccessKey})
+	c.must(err)
+	return client
+}
+
 // wantLeft fails the test unless exactly the named buckets exist, each with
-// exactly one owner of ours, and no other user of ours.
+// exactly one owner of ours, and nothing of a probe.
 func (c *cloud) wantLeft(names ...string) {
 	c.t.Helper()
 	var buckets, owners []string
 	ids := map[string]string{}
 	for _, u := range c.cs.Users() {
-		if u.Tags[tagManagedBy] == testDriver {
+		if u.Tags[tagManagedBy] == testDriver && (u.Tags[tagRole] != roleAccess || u.Tags[tagPurpose] != "") {
 			owners = append(owners, u.Tags[tagBucket])
 			ids[u.ID] = u.Tags[tagBucket]
 		}

@@ -44,7 +44,8 @@ func TestSelftestEmulated(t *testing.T) {
 	}
 	wantLines(t, "stdout", got.stdout,
 		"back end cloudscale, region lpg, emulated\n", "back end cloudscale, region rma, emulated\n", "back end stackit, region eu01, emulated\n",
-		"   1  create bucket ", "  18  nothing with our mark is left ", "passed: 18 steps in ")
+		"   1  create bucket ", "  21  nothing with our mark is left ", "passed: 21 steps in ",
+		"  isolation: a foreign key is refused ", "  modes: each may do what it says alone ", "  revoke: the key is refused ")
 	if strings.Contains(got.stdout, "FAILED") {
 		t.Error(got.stdout)
 	}
@@ -64,7 +65,7 @@ func TestSelftestJSON(t *testing.T) {
 		t.Fatalf("%q", seen)
 	}
 	for _, r := range all {
-		if !r.Passed || r.Provider != r.Backend || len(r.Steps) != 18 {
+		if !r.Passed || r.Provider != r.Backend || len(r.Steps) != 21 {
 			t.Errorf("%+v", r)
 		}
 		for _, s := range r.Steps {
@@ -135,7 +136,8 @@ func on(operation string, after int, f emulator.Fault) emulator.Fault {
 }
 
 // TestSelftestFails disturbs the cloud and expects the step that must notice, a
-// cause in its detail, and nothing left.
+// cause in its detail, and nothing left. The probe, which comes before the
+// objects are used, puts two of them, gets one and lists three times.
 func TestSelftestFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault emulator.Fault
@@ -151,15 +153,15 @@ func TestSelftestFails(t *testing.T) {
 			"create bucket", "DriverCreateBucket: Unavailable: ",
 		},
 		"a write fails": {
-			on("PutObject", 0, emulator.Fault{Status: 507}),
+			on("PutObject", 2, emulator.Fault{Status: 507}),
 			"put object", "S3: selftest/small.txt: PutObject",
 		},
 		"a read returns other data": {
-			on("GetObject", 0, served("something else")),
+			on("GetObject", 1, served("something else")),
 			"get object", "selftest/small.txt: read 14 bytes that are not the",
 		},
 		"a listing is empty": {
-			on("ListObjectsV2", 0, emulator.Fault{Status: 200, Body: `<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></ListBucketResult>`}),
+			on("ListObjectsV2", 3, emulator.Fault{Status: 200, Body: `<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></ListBucketResult>`}),
 			"list objects", `the bucket lists [], want ["selftest/small.txt"]`,
 		},
 		"an upload is torn": {
@@ -171,20 +173,20 @@ func TestSelftestFails(t *testing.T) {
 			"delete object", `the bucket lists ["selftest/large.bin" "selftest/small.txt"]`,
 		},
 		"a foreign key may read": {
-			on("GetObject", 2, served("x")),
-			"another bucket's key is refused", "-b may read in zuber-selftest-",
+			on("GetObject", 3, served("x")),
+			"isolation: a foreign key is refused", "-b may read in zuber-selftest-",
 		},
 		"a foreign key may write": {
-			on("PutObject", 2, emulator.Fault{Status: 200, Header: http.Header{"Etag": {`"d41d8cd98f00b204e9800998ecf8427e"`}}}),
-			"another bucket's key is refused", "-b may write in zuber-selftest-",
+			on("PutObject", 4, emulator.Fault{Status: 200, Header: http.Header{"Etag": {`"d41d8cd98f00b204e9800998ecf8427e"`}}}),
+			"isolation: a foreign key is refused", "-b may write in zuber-selftest-",
 		},
 		"a foreign key is refused for another reason": {
-			on("GetObject", 2, denied("InvalidAccessKeyId")),
-			"another bucket's key is refused", "read with a foreign key: want AccessDenied, not: S3: selftest/small.txt: GetObject",
+			on("GetObject", 3, denied("InvalidAccessKeyId")),
+			"isolation: a foreign key is refused", "read with a foreign key: want AccessDenied, not: S3: selftest/small.txt: GetObject",
 		},
 		"an owner survives": {
-			// Two buckets, each deleted twice.
-			emulator.Fault{Operation: "DeleteObjectsUser", Times: 4, Status: 204},
+			// After the probe's users and the accesses: two buckets, each deleted twice.
+			emulator.Fault{Operation: "DeleteObjectsUser", After: 7, Times: 4, Status: 204},
 			"nothing with our mark is left", "left behind: owner ",
 		},
 	} {
@@ -243,24 +245,24 @@ func TestSelftestWithoutRegions(t *testing.T) {
 // TestSelftestKeeps leaves a bucket with an owner and an object, and says so.
 func TestSelftestKeeps(t *testing.T) {
 	cloud := newCloud(t)
-	cloud.Inject(emulator.Fault{Operation: "ListObjectsV2", Status: 500})
+	cloud.Inject(emulator.Fault{Operation: "ListObjectsV2", After: 3, Status: 500})
 	got := command(t, nil, "selftest", "--config", configFor(t, cloud, cloud.Cloudscale().Token), "--region", "lpg", "--keep")
 	if got.code != exitFailed || strings.Contains(got.stdout, "clean up") {
 		t.Error(got)
 	}
-	wantLines(t, "stdout", got.stdout, "   7  list objects ", "FAILED: 7 steps in ")
+	wantLines(t, "stdout", got.stdout, "   8  list objects ", "FAILED: 8 steps in ")
 	buckets, users := cloud.Cloudscale().Buckets(), cloud.Cloudscale().Users()
-	if len(buckets) != 1 || buckets[0].Objects != 1 || len(users) != 1 {
+	if len(buckets) != 1 || buckets[0].Objects != 1 || len(users) != 2 {
 		t.Fatalf("kept: %+v, %+v", buckets, users)
 	}
-	wantLines(t, "stderr", got.stderr, "kept: ", "bucket "+buckets[0].Name+" in lpg", "owner "+users[0].ID, "to remove it: ")
+	wantLines(t, "stderr", got.stderr, "kept: ", "bucket "+buckets[0].Name+" in lpg", "owner ", users[0].ID, "access ", users[1].ID, "to remove it: ")
 }
 
 // TestSelftestCannotCleanUp says what is left when the clean-up fails too.
 func TestSelftestCannotCleanUp(t *testing.T) {
 	cloud := newCloud(t)
-	cloud.Inject(emulator.Fault{Operation: "PutObject", Status: 500})
-	cloud.Inject(emulator.Fault{Operation: "DeleteBucket", Status: 403})
+	cloud.Inject(emulator.Fault{Operation: "PutObject", After: 2, Status: 500})
+	cloud.Inject(emulator.Fault{Operation: "DeleteBucket", After: 1, Status: 403})
 	got := command(t, nil, "selftest", "--config", configFor(t, cloud, cloud.Cloudscale().Token), "--region", "rma", "--output", "json")
 	all := results(t, got.stdout)
 	if got.code != exitFailed || len(all) != 1 {
@@ -280,9 +282,17 @@ func TestSelftestCannotCleanUp(t *testing.T) {
 // TestSelftestInterrupted ends the test in the middle of a call.
 func TestSelftestInterrupted(t *testing.T) {
 	cloud := newCloud(t)
-	cloud.Inject(on("GetObject", 0, emulator.Fault{Latency: time.Hour}))
+	cloud.Inject(on("GetObject", 1, emulator.Fault{Latency: time.Hour}))
 	b := start(t, nil, "selftest", "--config", configFor(t, cloud, cloud.Cloudscale().Token), "--output", "json")
-	eventually(t, "the read hangs", func() bool { return called(cloud, "GetObject") })
+	eventually(t, "the read hangs", func() bool {
+		reads := 0
+		for _, call := range cloud.Calls() {
+			if call.Operation == "GetObject" {
+				reads++
+			}
+		}
+		return reads == 2
+	})
 	if code := b.stop(t); code != exitFailed {
 		t.Errorf("exit code %d", code)
 	}

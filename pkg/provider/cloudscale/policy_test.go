@@ -50,7 +50,9 @@ func TestPolicyIsTheMeasuredOne(t *testing.T) {
 	}
 }
 
-func squeeze(s string) string { return strings.Join(strings.Fields(strings.ReplaceAll(s, ", ", ",")), "") }
+func squeeze(s string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(s, ", ", ",")), "")
+}
 
 // Whatever the users are called, no Deny hits the owner and nobody but the owner
 // may do everything.

@@ -396,3 +396,19 @@ func TestKeyAndPolicyDelays(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestGrantRefusesSharedCredentials(t *testing.T) {
+	cl := newCloud(t, emulator.Options{})
+	p := cl.provider(t)
+	for credentials, want := range map[provider.CredentialMode]error{
+		provider.CredentialsShared: provider.ErrUnsupported, "mine": provider.ErrInvalidArgument,
+	} {
+		_, err := p.GrantAccess(t.Context(), provider.AccessSpec{
+			Account: "ba-1", Credentials: credentials,
+			Buckets: []provider.BucketAccess{{BucketRef: provider.BucketRef{Name: "bucket", Region: testRegion}}},
+		})
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), "perAccess") {
+			t.Errorf("credentials %s: %v, want %v with the remedy", credentials, err, want)
+		}
+	}
+}

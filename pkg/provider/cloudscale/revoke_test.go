@@ -1,0 +1,178 @@
+package cloudscale
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zuber-storage/zuber/pkg/emulator"
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+// grantedOwn makes a bucket, an access to it and a bucket of the access's own, in
+// the other region, with an object.
+func grantedOwn(c *cloud, own provider.OwnBuckets) (provider.Bucket, provider.Access) {
+	c.t.Helper()
+	b, _ := c.make(provider.BucketSpec{Name: "bucket", Region: "lpg"})
+	spec := accessOf("ba-1", b, provider.ReadWrite)
+	spec.OwnBuckets = own
+	a, err := c.GrantAccess(c.t.Context(), spec)
+	c.must(err)
+	client, err := c.client(c.defaultEndpoint("rma"), keyPair{a.Credentials.AccessKeyID, a.Credentials.SecretAccessKey})
+	c.must(err)
+	c.must(client.CreateBucket(c.t.Context(), "own"))
+	c.must(client.PutObject(c.t.Context(), "own", "key", []byte("data")))
+	return b, a
+}
+
+func TestRevokeRefusesOwnBuckets(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, a := grantedOwn(c, "")
+	c.must(c.keyClient(a).PutObject(t.Context(), b.Name, "key", []byte("data")))
+	for range 2 {
+		// Not even what may purge does so unasked.
+		ref := refOf("ba-1", b)
+		ref.PurgeOwn = true
+		c.want(c.RevokeAccess(t.Context(), ref), provider.ErrPrecondition, "own", "ownBuckets", a.IdentityID)
+		if _, err := c.keyClient(a).GetObject(t.Context(), b.Name, "key"); err == nil {
+			t.Error("the access goes on reading")
+		}
+		// Nor does another grant let it in again.
+		_, err := c.GrantAccess(t.Context(), accessOf("ba-2", b, provider.ReadOnly))
+		c.must(err)
+	}
+	c.wantAccesses("bucket ba-1", "bucket ba-2")
+	client, err := c.client(c.defaultEndpoint("rma"), keyPair{a.Credentials.AccessKeyID, a.Credentials.SecretAccessKey})
+	c.must(err)
+	c.must(client.DeleteObject(t.Context(), "own", "key"))
+	c.must(client.DeleteBucket(t.Context(), "own"))
+	c.must(c.RevokeAccess(t.Context(), refOf("ba-1", b)))
+	c.wantAccesses("bucket ba-2")
+}
+
+func TestRevokePurgesOwnBuckets(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, a := grantedOwn(c, provider.OwnBucketsPurge)
+	// The class alone is not enough to delete data.
+	c.want(c.RevokeAccess(t.Context(), refOf("ba-1", b)), provider.ErrPrecondition, "own", "--allow-delete-all")
+	if info, ok := c.bucketInfo("own"); !ok || info.Objects != 1 {
+		t.Fatalf("the data is gone: %+v", info)
+	}
+	ref := refOf("ba-1", b)
+	ref.IdentityID, ref.PurgeOwn = a.IdentityID, true
+	c.must(c.RevokeAccess(t.Context(), ref))
+	if _, ok := c.bucketInfo("own"); ok {
+		t.Error("the bucket is left")
+	}
+	c.wantAccesses()
+	c.wantLeft("bucket")
+}
+
+func TestDeleteMeetsOwnBuckets(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, _ := grantedOwn(c, provider.OwnBucketsPurge)
+	c.want(c.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{Purge: true}), provider.ErrPrecondition, "own")
+	c.must(c.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{PurgeOwn: true}))
+	c.wantAccesses()
+	c.wantLeft()
+	if len(c.cs.Buckets()) != 0 {
+		t.Error("the access's own bucket is left")
+	}
+}
+
+func TestRevokeFindsItsAccess(t *testing.T) {
+	for name, ref := range map[string]func(b provider.Bucket, a provider.Access) provider.AccountRef{
+		"by bucket": func(b provider.Bucket, _ provider.Access) provider.AccountRef { return refOf("ba-1", b) },
+		"by account alone": func(provider.Bucket, provider.Access) provider.AccountRef {
+			return provider.AccountRef{Account: "ba-1"}
+		},
+		"by identity alone": func(_ provider.Bucket, a provider.Access) provider.AccountRef {
+			return provider.AccountRef{IdentityID: a.IdentityID}
+		},
+		"without the owner ID": func(provider.Bucket, provider.Access) provider.AccountRef {
+			return provider.AccountRef{Account: "ba-1", Buckets: []provider.BucketRef{{Name: "bucket", Region: "rma"}}}
+		},
+		"with all": func(b provider.Bucket, a provider.Access) provider.AccountRef {
+			r := refOf("ba-1", b)
+			r.IdentityID = a.IdentityID
+			return r
+		},
+	} {
+		c := newCloud(t, emulator.Options{})
+		b, owner := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
+		other, err := c.GrantAccess(t.Context(), accessOf("ba-2", b, provider.ReadWrite))
+		c.must(err)
+		a, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
+		c.must(err)
+		wrong := provider.AccountRef{Account: "ba-3", IdentityID: a.IdentityID}
+		c.want(c.RevokeAccess(t.Context(), wrong), provider.ErrPermissionDenied, a.IdentityID)
+		for range 2 {
+			if err := c.keep(c.RevokeAccess(t.Context(), ref(b, a))); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		c.wantAccesses("bucket ba-2")
+		c.must(c.keyClient(other).PutObject(t.Context(), b.Name, "key", nil))
+		policy, err := owner.Policy(t.Context(), b.Name)
+		c.must(err)
+		for line := range strings.SplitSeq(policy, `{"Sid"`) {
+			if strings.Contains(line, a.IdentityID) && strings.Contains(line, allow) {
+				t.Errorf("%s: the policy lets it in: %s", name, line)
+			}
+		}
+	}
+}
+
+func TestRevokeWithoutItsBucket(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, owner := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
+	_, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
+	c.must(err)
+	c.must(owner.DeleteBucket(t.Context(), b.Name))
+	c.must(c.RevokeAccess(t.Context(), refOf("ba-1", b)))
+	c.wantAccesses()
+}
+
+// A refused deletion leaves the accesses as they were.
+func TestRefusedDeleteKeepsTheAccesses(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, owner := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
+	a, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
+	c.must(err)
+	c.must(c.keyClient(a).PutObject(t.Context(), b.Name, "key", []byte("data")))
+	want, err := owner.Policy(t.Context(), b.Name)
+	c.must(err)
+	// A call that ended early has shut them out.
+	alone, err := render(b.Name, b.OwnerID, nil)
+	c.must(err)
+	c.must(owner.SetPolicy(t.Context(), b.Name, alone))
+	c.want(c.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{}), provider.ErrNotEmpty)
+	got, err := owner.Policy(t.Context(), b.Name)
+	c.must(err)
+	if got != want {
+		t.Errorf("the policy is %s", got)
+	}
+	c.wantAccesses("bucket ba-1")
+}
+
+func TestSurplusIdentitiesOfAnAccount(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, _ := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
+	first, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
+	c.must(err)
+	surplus := access{bucket: b.Name, region: b.Region, account: "ba-1", owner: ownerTag(b.OwnerID), mode: provider.ReadWrite}
+	_, err = c.createUser(t.Context(), "surplus", surplus.tags(testDriver))
+	c.must(err)
+	// The one that may have been delivered stays the answer.
+	again, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
+	c.must(err)
+	if again.IdentityID != first.IdentityID {
+		t.Error("another identity was preferred")
+	}
+	c.must(c.RevokeAccess(t.Context(), refOf("ba-1", b)))
+	c.wantAccesses()
+	_, err = c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
+	if c.must(err); errors.Is(err, provider.ErrConflict) {
+		t.Error(err)
+	}
+}

@@ -66,10 +66,20 @@ func TestLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	codeIs(t, c.DeleteBucket(ctx, id, rma()), codes.FailedPrecondition, name)
+	if _, err := workload.GetObject(ctx, name, "key"); err == nil {
+		t.Error("a revoked key goes on reading")
+	}
+	if g, err = c.GrantAccess(ctx, id, "ba-2", nil); err != nil {
+		t.Fatal(err)
+	}
+	workload = cloud.client(g)
 	if data, err := workload.GetObject(ctx, name, "key"); err != nil || string(data) != "data" {
 		t.Fatalf("after the refused deletion: %q, %v", data, err)
 	}
 	if err := workload.DeleteObject(ctx, name, "key"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.RevokeAccess(ctx, id, g.AccountID); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.DeleteBucket(ctx, id, rma()); err != nil {

@@ -210,3 +210,37 @@ func TestBusyBucketBlocksNoOther(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a class says of keys and of a workload's own buckets reaches the provider,
+// and so does the process-wide gate.
+func TestClassReachesTheProvider(t *testing.T) {
+	for _, c := range []struct {
+		params map[string]string
+		keys   provider.CredentialMode
+		own    provider.OwnBuckets
+		gate   bool
+	}{
+		{nil, provider.CredentialsPerAccess, provider.OwnBucketsRefuse, false},
+		{map[string]string{"credentials": "shared", "ownBuckets": "purge"}, provider.CredentialsShared, provider.OwnBucketsPurge, true},
+	} {
+		f := newFake()
+		d, err := New(Config{Name: "cosi.test", Backends: []Backend{{Name: "cs", Kind: "fake", Provider: f}}, AllowDeleteAll: c.gate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := d.CreateBucket(t.Context(), "bucket", map[string]string{"region": "rma"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := d.GrantAccess(t.Context(), GrantRequest{Account: "ba-1", Buckets: []GrantBucket{{ID: b.ID}}, Parameters: c.params})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.RevokeAccess(t.Context(), RevokeRequest{AccountID: g.AccountID, BucketIDs: []string{b.ID}}); err != nil {
+			t.Fatal(err)
+		}
+		if s := f.granted[0]; s.Credentials != c.keys || s.OwnBuckets != c.own || f.revoked[0].PurgeOwn != c.gate {
+			t.Errorf("%v: granted %+v, revoked %+v", c.params, s, f.revoked[0])
+		}
+	}
+}

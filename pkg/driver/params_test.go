@@ -12,9 +12,12 @@ import (
 func TestParametersAreRead(t *testing.T) {
 	got, err := parseParameters(BucketClass, map[string]string{
 		"backend": "cloudscale", "region": "lpg", "endpointURL": "HTTPS://Objects.Example:443",
-		"bucketDeletionPolicy": "DeleteAll", "s3PathStyle": "false",
+		"bucketDeletionPolicy": "DeleteAll", "s3PathStyle": "false", "sharedCredentials": "forbidden",
 	}, true)
-	want := parameters{backend: "cloudscale", region: "lpg", endpoint: "https://objects.example", policy: provider.DeleteAll, pathStyle: "false"}
+	want := parameters{
+		backend: "cloudscale", region: "lpg", endpoint: "https://objects.example", policy: provider.DeleteAll, pathStyle: "false",
+		shared: provider.SharedForbidden,
+	}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
@@ -43,6 +46,10 @@ func TestBadParameters(t *testing.T) {
 		{BucketAccessClass, "authenticationType", "Key", []string{"field of the BucketAccessClass"}},
 		{BucketAccessClass, "foo", "bar", []string{`"foo" = "bar"`, "known are accessMode"}},
 		{BucketAccessClass, "accessMode", "readwrite", []string{"accessMode", `"readwrite"`, "ReadWrite or ReadOnly or WriteOnly", `did you mean`}},
+		{BucketAccessClass, "credentials", "Shared", []string{"credentials", "perAccess or shared", `did you mean "shared"?`}},
+		{BucketAccessClass, "ownBuckets", "keep", []string{`ownBuckets = "keep"`, "refuse or purge"}},
+		{BucketAccessClass, "sharedCredentials", "forbidden", []string{"it is a parameter of the BucketClass"}},
+		{BucketClass, "sharedCredentials", "no", []string{"allowed or forbidden"}},
 		{BucketAccessClass, "accessMode", "", []string{"accessMode", "empty"}},
 	} {
 		_, err := parseParameters(c.kind, map[string]string{c.key: c.value}, true)

@@ -108,5 +108,6 @@ func (c *Client) IgnorePublicACLs(ctx context.Context, bucket string) error {
 		`<BlockPublicAcls>false</BlockPublicAcls><IgnorePublicAcls>true</IgnorePublicAcls>` +
 		`<BlockPublicPolicy>false</BlockPublicPolicy><RestrictPublicBuckets>false</RestrictPublicBuckets>` +
 		`</PublicAccessBlockConfiguration>`
-	return c.put(ctx, "PutPublicAccessBlock", bucket, "publicAccessBlock=", []byte(body))
+	_, _, err := c.send(ctx, "PutPublicAccessBlock", http.MethodPut, bucket, "publicAccessBlock=", []byte(body))
+	return err
 }

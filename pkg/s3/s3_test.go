@@ -410,3 +410,22 @@ func TestNewRefusesWhatIsMalformed(t *testing.T) {
 		}
 	}
 }
+
+func TestPublicACLsAndCopies(t *testing.T) {
+	c := newStore(t)
+	must(t, c.CreateBucket(t.Context(), "bucket"))
+	for range 2 {
+		must(t, c.IgnorePublicACLs(t.Context(), "bucket"))
+	}
+	must(t, c.PutObject(t.Context(), "bucket", "a key", []byte("data")))
+	must(t, c.CopyObject(t.Context(), "bucket", "a key", "a copy"))
+	if got, err := c.GetObject(t.Context(), "bucket", "a copy"); err != nil || string(got) != "data" {
+		t.Errorf("read %q, %v", got, err)
+	}
+	if err := c.IgnorePublicACLs(t.Context(), "missing"); s3.Code(err) != "NoSuchBucket" {
+		t.Errorf("got %v, want NoSuchBucket", err)
+	}
+	if err := c.CopyObject(t.Context(), "bucket", "missing", "a copy"); s3.Code(err) != "NoSuchKey" {
+		t.Errorf("got %v, want NoSuchKey", err)
+	}
+}

@@ -1,5 +1,12 @@
 // Package cloudscale is the provider over cloudscale.ch: one objects user owns
-// each bucket, and its tags are the driver's mark and memory.
+// each bucket, one more is made for each access to it, and their tags are the
+// driver's mark and memory.
+//
+// The bucket's policy is rendered whole from the tags of the accesses (policy.go)
+// by whoever changes one of them, under a lock of this process, read back, and
+// written again if another process won (syncPolicy). The owner's key never leaves
+// the process, but for accesses with CredentialsShared. Whether an endpoint obeys
+// policies at all is tried out before the first access relies on it (probe.go).
 package cloudscale
 
 import (

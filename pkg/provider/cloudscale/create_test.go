@@ -463,3 +463,40 @@ func TestConcurrentCreatesEndInOne(t *testing.T) {
 		})
 	}
 }
+
+// Calls for one name in two regions at the same time end in one bucket; the other
+// region is told where it is.
+func TestConcurrentCreatesInTwoRegions(t *testing.T) {
+	c := newCloud(t, emulator.Options{KeyDelay: map[string]emulator.Delay{"lpg": {Max: 20 * time.Millisecond}}})
+	for range 5 {
+		var wg sync.WaitGroup
+		made := make([]bool, 2)
+		for i, region := range []string{"rma", "lpg"} {
+			p := c.provider()
+			wg.Go(func() {
+				for {
+					_, err := p.CreateBucket(t.Context(), provider.BucketSpec{Name: "one", Region: region})
+					_ = c.keep(err)
+					if errors.Is(err, provider.ErrConflict) || errors.Is(err, provider.ErrUnavailable) {
+						continue
+					}
+					made[i] = err == nil
+					if err != nil && !errors.Is(err, provider.ErrAlreadyExists) {
+						t.Error(err)
+					}
+					return
+				}
+			})
+		}
+		wg.Wait()
+		if made[0] == made[1] {
+			t.Errorf("made %v, want one of them", made)
+		}
+		c.wantLeft("one")
+		region := "rma"
+		if made[1] {
+			region = "lpg"
+		}
+		c.must(c.DeleteBucket(t.Context(), provider.BucketRef{Name: "one", Region: region}, provider.DeleteOptions{}))
+	}
+}

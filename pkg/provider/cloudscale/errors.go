@@ -136,9 +136,9 @@ func s3Error(ctx context.Context, err error) error {
 func s3Sentinel(err error) (remedy string, sentinel error) {
 	switch s3.Code(err) {
 	case codeUnknownKey:
-		return "the endpoint does not know the owner's key yet", provider.ErrUnavailable
+		return "the endpoint does not know the key yet", provider.ErrUnavailable
 	case "SignatureDoesNotMatch":
-		return "the owner's secret key is not the one the endpoint knows", provider.ErrUnauthenticated
+		return "the secret key is not the one the endpoint knows", provider.ErrUnauthenticated
 	case "RequestTimeTooSkewed":
 		return "set the clock of this host", provider.ErrPrecondition
 	case "BucketNotEmpty":

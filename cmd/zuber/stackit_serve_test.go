@@ -23,9 +23,9 @@ import (
 	"github.com/zuber-storage/zuber/pkg/provider/stackit"
 )
 
-// settled makes the driver's admin group, so that no test waits until lists,
+// settleAdmin makes the driver's admin group, so that no test waits until lists,
 // which may lag, have shown that there is none.
-func settled(t *testing.T, cloud *emulator.Emulator) {
+func settleAdmin(t *testing.T, cloud *emulator.Emulator) {
 	t.Helper()
 	spec := emulatedStackit(cloud.Stackit())
 	spec.Stackit.ListingWait = time.Millisecond
@@ -61,7 +61,7 @@ func stackitVariables(cloud *emulator.Emulator) environment {
 // the whole life of a bucket passes with it.
 func TestStackitSignsIn(t *testing.T) {
 	cloud := newCloud(t)
-	settled(t, cloud)
+	settleAdmin(t, cloud)
 	st := cloud.Stackit()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "key.json"), st.ServiceAccountKey()+"\n")
@@ -86,7 +86,7 @@ func TestStackitSignsIn(t *testing.T) {
 
 func TestServeBothClouds(t *testing.T) {
 	cloud := newCloud(t)
-	settled(t, cloud)
+	settleAdmin(t, cloud)
 	cs := cloud.Cloudscale()
 	env := stackitVariables(cloud)
 	env[envToken], env[envAPIURL] = cs.Token, cs.APIURL
@@ -173,7 +173,7 @@ func TestSelftestBothClouds(t *testing.T) {
 				f := served("x")
 				f.Cloud = emulator.CloudStackit
 				return f
-			}()), true, "another bucket's key is refused", "-b may read in zuber-selftest-",
+			}()), true, "isolation: a foreign key is refused", "-b may read in zuber-selftest-",
 		},
 		"cloudscale.ch's API refuses": {
 			on("CreateObjectsUser", 0, emulator.Fault{Status: 403, Body: `{"detail": "Forbidden."}`}), false, "create bucket", "DriverCreateBucket: PermissionDenied: ",
@@ -181,7 +181,7 @@ func TestSelftestBothClouds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t)
-			settled(t, cloud)
+			settleAdmin(t, cloud)
 			cloud.Inject(tc.fault)
 			got := command(t, nil, "selftest", "--config", bothConfig(t, cloud), "--region", "rma", "--region", "eu01", "--output", "json")
 			all := results(t, got.stdout)
@@ -218,7 +218,7 @@ func TestSelftestRegionOfNobody(t *testing.T) {
 // TestSelftestKeepsStackit says how to remove what is left in this cloud.
 func TestSelftestKeepsStackit(t *testing.T) {
 	cloud := newCloud(t)
-	settled(t, cloud)
+	settleAdmin(t, cloud)
 	cloud.Inject(emulator.Fault{Operation: "ListObjectsV2", Status: 500})
 	got := command(t, stackitVariables(cloud), "selftest", "--keep")
 	if got.code != exitFailed {
@@ -229,7 +229,7 @@ func TestSelftestKeepsStackit(t *testing.T) {
 
 func TestServeStartsDuringOutageOfStackit(t *testing.T) {
 	cloud := newCloud(t)
-	settled(t, cloud)
+	settleAdmin(t, cloud)
 	heal := cloud.Inject(emulator.Fault{Cloud: emulator.CloudStackit, Plane: emulator.PlaneControl, CutConnection: true})
 	r := serving(t, stackitVariables(cloud))
 	reachable := func(value string) {

@@ -189,6 +189,9 @@ func TestInventory(t *testing.T) {
 		want[provider.Resource{Kind: provider.KindOwner, ID: b.OwnerID, Bucket: name, Region: region}] = true
 		want[provider.Resource{Kind: provider.KindBucket, ID: name, Bucket: name, Region: region}] = true
 	}
+	a, err := c.GrantAccess(t.Context(), accessTo(provider.BucketRef{Name: "abc", Region: "rma"}))
+	c.must(err)
+	want[provider.Resource{Kind: provider.KindAccess, ID: a.IdentityID, Bucket: "abc", Region: "rma", Account: "ba-1"}] = true
 	n := 0
 	for r, err := range c.Inventory(t.Context()) {
 		c.must(err)

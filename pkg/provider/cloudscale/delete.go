@@ -194,7 +194,9 @@ func (p *Provider) shutOut(ctx context.Context, client *s3.Client, o owner, foun
 		}
 	}
 	for _, a := range found {
-		if err := p.removeAccess(ctx, a, opts.PurgeOwn); err != nil {
+		// Whom the API does not let go yet, perhaps for the objects it wrote, is
+		// shut out and goes after the bucket.
+		if err := p.removeAccess(ctx, a, opts.PurgeOwn); err != nil && !errors.Is(err, provider.ErrUnavailable) {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ func (p *Provider) Inventory(ctx context.Context) iter.Seq2[provider.Resource, e
 		for _, u := range users {
 			r := provider.Resource{Kind: provider.KindOwner, ID: u.id, Bucket: u.tags[tagBucket], Region: u.tags[tagRegion]}
 			if u.tags[tagRole] != roleOwner {
-				r.Kind = provider.KindAccess
+				r.Kind, r.Account = provider.KindAccess, u.tags[tagAccount]
 			}
 			if !yield(r, nil) {
 				return

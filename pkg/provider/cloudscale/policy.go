@@ -39,6 +39,9 @@ type permission struct {
 	actions []string
 }
 
+// policyLimit is the most bytes that the endpoint stores of a policy.
+const policyLimit = 1 << 20
+
 const (
 	allow = "Allow"
 	deny  = "Deny"
@@ -149,6 +152,10 @@ func render(bucket, ownerUID string, members []member) (string, error) {
 	}
 	// Structs of strings always marshal.
 	text, _ := json.Marshal(doc)
+	if len(text) > policyLimit {
+		return "", refuse(provider.ErrQuotaExceeded, "with %d accesses its policy would have %d bytes, and %d is the limit; revoke some, or use more buckets",
+			len(members), len(text), policyLimit)
+	}
 	return string(text), nil
 }
 

@@ -123,3 +123,20 @@ func TestTagsOfAnAccess(t *testing.T) {
 		}
 	})
 }
+
+func TestPolicyThatIsTooLong(t *testing.T) {
+	members := func(n int) (all []member) {
+		for i := range n {
+			id := fmt.Sprintf("%064d", i)
+			all = append(all, member{id: id, uid: id, mode: provider.ReadWrite})
+		}
+		return all
+	}
+	if _, err := render("bucket", "owner", members(500)); err != nil {
+		t.Error(err)
+	}
+	_, err := render("bucket", "owner", members(1500))
+	if !errors.Is(err, provider.ErrQuotaExceeded) || !strings.Contains(err.Error(), "1500 accesses") {
+		t.Error(err)
+	}
+}

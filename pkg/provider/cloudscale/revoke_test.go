@@ -176,3 +176,23 @@ func TestSurplusIdentitiesOfAnAccount(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The API may refuse to delete a user for the objects that it wrote.
+func TestUserThatTheAPIKeeps(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, _ := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
+	a, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
+	c.must(err)
+	c.must(c.keyClient(a).PutObject(t.Context(), b.Name, "key", []byte("data")))
+	remove := c.Inject(emulator.Fault{Operation: "DeleteObjectsUser", Status: 400, Body: `{"detail":"It owns objects."}`})
+	c.want(c.RevokeAccess(t.Context(), refOf("ba-1", b)), provider.ErrUnavailable, "owns objects", "repeat")
+	if _, err := c.keyClient(a).GetObject(t.Context(), b.Name, "key"); err == nil {
+		t.Error("the revoked key goes on reading")
+	}
+	remove()
+	// A bucket that is deleted does not wait for it.
+	c.Inject(emulator.Fault{Operation: "DeleteObjectsUser", Times: 1, Status: 400, Body: `{"detail":"It owns objects."}`})
+	c.must(c.DeleteBucket(t.Context(), b.BucketRef, purge))
+	c.wantLeft()
+	c.wantAccesses()
+}

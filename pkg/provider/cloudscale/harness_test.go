@@ -241,6 +241,13 @@ func (c *cloud) wantAccesses(want ...string) {
 	}
 }
 
+// trust spares the provider the probes.
+func (c *cloud) trust(p *Provider) {
+	for _, endpoint := range c.cs.Endpoints {
+		p.probes.set(Verdict{Endpoint: endpoint, Honoured: true})
+	}
+}
+
 // keyClient returns an S3 client with a granted key.
 func (c *cloud) keyClient(a provider.Access) *s3.Client {
 	c.t.Helper()

@@ -77,25 +77,35 @@ func (p *Provider) findAdmin(ctx context.Context, region string, create bool) (g
 // any of them may make one and none sees at once what the others made. A group
 // that has a key is in use and wins. One without is used only if it is alone and
 // was there before the list's lag was waited out. A process removes the group it
-// made as soon as it sees one that is in use or has a smaller ID, which nobody
-// can have begun to use by then.
+// made as soon as it sees one that is in use or has a smaller ID. It also removes
+// it when another one has not gone away a lag later: whoever made that one has
+// crashed. Nobody can have begun to use it by then.
 func (p *Provider) electAdmin(ctx context.Context, region, name string, create bool) (group, error) {
 	var made group    // by this call, and not yet removed
 	var waited string // the ID that the lag was last waited out for
+	rivals := 0       // rounds in which others stood beside made
 	for range adminRounds {
 		used, fresh, err := p.candidates(ctx, region, name, create, made)
 		if err != nil {
 			return group{}, err
 		}
-		if len(used) > 1 {
+		switch {
+		case len(used) > 1:
 			return group{}, p.ambiguous(name, region, used)
+		case len(used) == 1 && used[0].id == made.id:
+			return made, nil
 		}
-		if winner := slices.Concat(used, fresh); made.id != "" && (len(winner) == 0 || winner[0].id != made.id) {
-			if err := p.deleteGroup(ctx, region, made.id); err != nil {
+		all := slices.Concat(used, fresh)
+		if made.id != "" && len(all) > 1 {
+			rivals++
+		}
+		if made.id != "" && (len(all) == 0 || all[0].id != made.id || rivals > 1) {
+			// A key that somebody has made in it meanwhile shows in the next round.
+			if err := p.deleteGroup(ctx, region, made.id); err != nil && !errors.Is(err, provider.ErrNotEmpty) {
 				return group{}, err
 			}
 			fresh = slices.DeleteFunc(fresh, func(g group) bool { return g.id == made.id })
-			made = group{}
+			made, rivals = group{}, 0
 		}
 		switch {
 		case len(used) == 1:
@@ -118,7 +128,7 @@ func (p *Provider) electAdmin(ctx context.Context, region, name string, create b
 		}
 	}
 	if made.id != "" {
-		if err := p.deleteGroup(ctx, region, made.id); err != nil {
+		if err := p.deleteGroup(ctx, region, made.id); err != nil && !errors.Is(err, provider.ErrNotEmpty) {
 			return group{}, err
 		}
 	}

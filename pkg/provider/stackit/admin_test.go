@@ -2,6 +2,7 @@ package stackit
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -69,6 +70,28 @@ func oneAdminForAll(t *testing.T) {
 	}
 	if a := c.admins(); a[0].Keys != n {
 		t.Errorf("%d keys", a[0].Keys)
+	}
+}
+
+// TestAdminOfACrashedProcess: it was made just before, so that the list does not
+// show it to the next process at first, and nobody is left to remove it.
+func TestAdminOfACrashedProcess(t *testing.T) {
+	c := newCloud(t, emulator.Options{Stackit: emulator.StackitOptions{ListDelay: emulator.Delay{Min: 10 * time.Millisecond, Max: 12 * time.Millisecond}}})
+	// Whichever of the two IDs is the smaller one.
+	for i := range 8 {
+		fresh := c.fresh(fmt.Sprintf("driver-%d", i))
+		p := fresh.provider(t)
+		orphan, err := p.createGroup(t.Context(), testRegion, adminName(fresh.driver))
+		if err != nil {
+			t.Fatal(err)
+		}
+		adm, err := p.adminGroup(t.Context(), testRegion, true)
+		if err != nil || adm.id != orphan.id {
+			t.Errorf("admin %s, want the orphan %s: %v", adm.id, orphan.id, err)
+		}
+		if n := len(c.Groups()); n != i+1 {
+			t.Fatalf("%d groups after %d drivers", n, i+1)
+		}
 	}
 }
 

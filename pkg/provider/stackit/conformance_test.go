@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 			ListDelay:   emulator.Delay{Min: 2 * time.Millisecond, Max: 12 * time.Millisecond},
 			KeyDelay:    emulator.Delay{Max: 60 * time.Millisecond},
 			PolicyDelay: emulator.Delay{Max: 80 * time.Millisecond},
-		}}, 0.05, 2},
+		}}, 0.05, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

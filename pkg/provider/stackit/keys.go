@@ -113,36 +113,33 @@ type unknownKey struct{ endpoint string }
 func (e *unknownKey) Error() string { return fmt.Sprintf("the key is gone at %s", e.endpoint) }
 
 // await returns once the key works on the bucket at the endpoint that its users
-// are told, and the policy is in force for it there: what every mode may do is
-// allowed, and what no mode may do is refused. A new key and a new policy may
-// both take their time, and nothing else is waited for.
+// are told, and the policy is in force for it there: what no mode may do is
+// refused, and after that, what every mode may do is allowed. In this order,
+// because a new bucket is open first, then closed, and then open as it shall be.
+// A new key and a new policy may both take their time; nothing else is waited
+// for.
 func (p *Provider) await(ctx context.Context, b provider.Bucket, k grantedKey) error {
 	client, err := p.client(b.Region, b.Endpoint, k.credentials)
 	if err != nil {
 		return err
 	}
 	for wait := p.patience(); ; {
-		_, err := client.BucketLocation(ctx, b.Name)
+		_, err := client.Policy(ctx, b.Name)
+		if s3.Code(err) == "AccessDenied" {
+			if _, err = client.BucketLocation(ctx, b.Name); err == nil {
+				return nil
+			}
+		}
 		switch code := s3.Code(err); {
 		case code == codeUnknownKey && k.works:
 			return &unknownKey{b.Endpoint}
 		case code == codeUnknownKey:
-			err := p.waitForKey(ctx, wait, b.Region, "the new key", b.Endpoint)
-			if err != nil {
+			if err := p.waitForKey(ctx, wait, b.Region, "the new key", b.Endpoint); err != nil {
 				return err
 			}
 			continue
-		case code == "AccessDenied":
-		case err != nil:
+		case err != nil && code != "AccessDenied":
 			return s3Error(ctx, err)
-		default:
-			_, err = client.Policy(ctx, b.Name)
-			if s3.Code(err) == "AccessDenied" {
-				return nil
-			}
-			if err != nil && s3.Code(err) != codeUnknownKey {
-				return s3Error(ctx, err)
-			}
 		}
 		more, err := wait.next(ctx)
 		switch {

@@ -39,13 +39,13 @@ type RevokeRequest struct {
 
 // GrantAccess makes sure that the account may use the buckets. A repetition
 // returns the same account ID. Besides the provider's errors it returns
-// ErrInvalidArgument, with every fault of the request, ErrUnsupported for
-// buckets that one access cannot span, and ErrPrecondition when unconfigured.
+// ErrInvalidArgument, with every fault of the request, and ErrPrecondition when
+// unconfigured.
 func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, error) {
 	if err := d.configured(); err != nil {
 		return Grant{}, err
 	}
-	backend, ids, class, err := d.grantTargets(req)
+	backend, ids, class, err := d.grantTargets(ctx, req)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -62,7 +62,9 @@ func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, erro
 	}
 	for i, id := range ids {
 		mode := cmp.Or(req.Buckets[i].Mode, class.mode, provider.ReadWrite)
-		spec.Buckets = append(spec.Buckets, provider.BucketAccess{BucketRef: id.Ref(), Mode: mode})
+		ref := id.Ref()
+		ref.AccessOnly = ref.AccessOnly || class.adopt == adoptAccessOnly
+		spec.Buckets = append(spec.Buckets, provider.BucketAccess{BucketRef: ref, Mode: mode})
 	}
 	access, err := backend.Provider.GrantAccess(ctx, spec)
 	if err != nil {
@@ -86,7 +88,7 @@ func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, erro
 
 // grantTargets reads a request to grant access, with the parameters of its class,
 // and reports all its faults.
-func (d *Driver) grantTargets(req GrantRequest) (Backend, []BucketID, parameters, error) {
+func (d *Driver) grantTargets(ctx context.Context, req GrantRequest) (Backend, []BucketID, parameters, error) {
 	p, err := parseParameters(BucketAccessClass, req.Parameters, true)
 	faults := []error{checkAccountName(req.Account), err}
 	if len(req.Buckets) == 0 {
@@ -95,7 +97,7 @@ func (d *Driver) grantTargets(req GrantRequest) (Backend, []BucketID, parameters
 	var backend Backend
 	ids := make([]BucketID, 0, len(req.Buckets))
 	for _, b := range req.Buckets {
-		be, id, err := d.bucket(b.ID)
+		be, id, err := d.bucket(ctx, b.ID)
 		faults = append(faults, err, checkMode(b.Mode))
 		if err != nil {
 			continue
@@ -111,10 +113,6 @@ func (d *Driver) grantTargets(req GrantRequest) (Backend, []BucketID, parameters
 	}
 	if err := joined(faults...); err != nil {
 		return Backend{}, nil, parameters{}, err
-	}
-	if len(ids) > 1 && !backend.Provider.Capabilities().MultiBucket {
-		return Backend{}, nil, parameters{}, fmt.Errorf("account %s: %w: back end %s gives one access to one bucket only",
-			quote(req.Account), provider.ErrUnsupported, backend.Name)
 	}
 	return backend, ids, p, nil
 }
@@ -135,7 +133,7 @@ func (d *Driver) RevokeAccess(ctx context.Context, req RevokeRequest) error {
 	if err := d.configured(); err != nil {
 		return err
 	}
-	backend, account, ids, err := d.revokeTargets(req)
+	backend, account, ids, err := d.revokeTargets(ctx, req)
 	if err != nil || req.AccountID == "" {
 		return err
 	}
@@ -159,7 +157,7 @@ func (d *Driver) RevokeAccess(ctx context.Context, req RevokeRequest) error {
 }
 
 // revokeTargets reads a request to revoke access and reports all its faults.
-func (d *Driver) revokeTargets(req RevokeRequest) (backend Backend, account AccountID, ids []BucketID, err error) {
+func (d *Driver) revokeTargets(ctx context.Context, req RevokeRequest) (backend Backend, account AccountID, ids []BucketID, err error) {
 	var faults []error
 	if req.AccountID != "" {
 		account, err = ParseAccountID(req.AccountID)
@@ -171,7 +169,7 @@ func (d *Driver) revokeTargets(req RevokeRequest) (backend Backend, account Acco
 		faults = append(faults, fmt.Errorf("%w: neither an account ID nor a bucket ID is given", provider.ErrInvalidArgument))
 	}
 	for _, s := range req.BucketIDs {
-		be, id, err := d.bucket(s)
+		be, id, err := d.bucket(ctx, s)
 		faults = append(faults, err)
 		if err != nil {
 			continue

@@ -106,7 +106,7 @@ func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[s
 	if err := d.configured(); err != nil {
 		return err
 	}
-	backend, id, err := d.bucket(bucketID)
+	backend, id, err := d.bucket(ctx, bucketID)
 	if err != nil {
 		return err
 	}
@@ -126,12 +126,16 @@ func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[s
 	if err := d.noLiveAccesses(id); err != nil {
 		return err
 	}
-	policy, err := d.deletionPolicy(ctx, backend, id, p)
+	ref, err := d.deletable(ctx, backend, id, p)
+	if err != nil {
+		return fmt.Errorf("back end %s: %w", backend.Name, err)
+	}
+	policy, err := d.deletionPolicy(ctx, backend, ref, p)
 	if err != nil {
 		return fmt.Errorf("back end %s: %w", backend.Name, err)
 	}
 	purge := policy == provider.DeleteAll && d.allowDeleteAll
-	err = backend.Provider.DeleteBucket(ctx, id.Ref(), provider.DeleteOptions{Purge: purge, PurgeOwn: d.allowDeleteAll})
+	err = backend.Provider.DeleteBucket(ctx, ref, provider.DeleteOptions{Purge: purge, PurgeOwn: d.allowDeleteAll})
 	switch {
 	case errors.Is(err, provider.ErrNotEmpty) && policy == provider.DeleteAll && !purge:
 		return fmt.Errorf("bucket %s: %w: it holds data; its bucketDeletionPolicy is DeleteAll, but this driver may not delete data: "+
@@ -194,25 +198,18 @@ func (d *Driver) noLiveAccesses(id BucketID) error {
 // deletionPolicy is what the request says, or else what was recorded with the
 // bucket. Of a bucket that is gone only its identities may remain, and those
 // need no purge.
-func (d *Driver) deletionPolicy(ctx context.Context, backend Backend, id BucketID, p parameters) (provider.DeletionPolicy, error) {
-	if p.policy != "" {
+func (d *Driver) deletionPolicy(ctx context.Context, backend Backend, ref provider.BucketRef, p parameters) (provider.DeletionPolicy, error) {
+	switch {
+	case ref.AccessOnly:
+		return provider.DeleteIfEmpty, nil
+	case p.policy != "":
 		return p.policy, nil
 	}
-	b, err := backend.Provider.GetBucket(ctx, id.Ref())
+	b, err := backend.Provider.GetBucket(ctx, ref)
 	if errors.Is(err, provider.ErrNotFound) {
 		return provider.DeleteIfEmpty, nil
 	}
 	return b.DeletionPolicy, err
-}
-
-// bucket reads a bucket ID and finds its back end.
-func (d *Driver) bucket(bucketID string) (Backend, BucketID, error) {
-	id, err := ParseBucketID(bucketID)
-	if err != nil {
-		return Backend{}, BucketID{}, err
-	}
-	b, err := d.ours("bucket ID", bucketID, id.Backend)
-	return b, id, err
 }
 
 // lockKey leaves the region out: a name is taken in all regions of a cloud or

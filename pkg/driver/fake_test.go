@@ -16,12 +16,13 @@ type fake struct {
 	mu       sync.Mutex
 	buckets  map[string]provider.Bucket
 	full     map[string]bool // buckets that hold data
+	foreign  map[string]bool // buckets that somebody else made
+	left     []string        // buckets whose accesses alone were ended
 	calls    []string
 	purged   []string
 	revoked  []provider.AccountRef
 	granted  []provider.AccessSpec
-	fail     error // answer of every call
-	multi    bool
+	fail     error          // answer of every call
 	inside   map[string]int // running grants per bucket
 	overlaps int            // grants that ran at the same time on one bucket
 	enter    chan struct{}  // if set, a grant announces itself
@@ -29,7 +30,7 @@ type fake struct {
 }
 
 func newFake() *fake {
-	return &fake{buckets: map[string]provider.Bucket{}, full: map[string]bool{}, inside: map[string]int{}}
+	return &fake{buckets: map[string]provider.Bucket{}, full: map[string]bool{}, foreign: map[string]bool{}, inside: map[string]int{}}
 }
 
 func (f *fake) called(name string) error {
@@ -72,6 +73,10 @@ func (f *fake) GetBucket(_ context.Context, ref provider.BucketRef) (provider.Bu
 	if !ok {
 		return b, fmt.Errorf("bucket %s: %w", ref.Name, provider.ErrNotFound)
 	}
+	if f.foreign[ref.Name] && !ref.AccessOnly {
+		return provider.Bucket{}, fmt.Errorf("bucket %s: %w", ref.Name, provider.ErrPermissionDenied)
+	}
+	b.AccessOnly = f.foreign[ref.Name]
 	return b, nil
 }
 
@@ -81,6 +86,10 @@ func (f *fake) DeleteBucket(_ context.Context, ref provider.BucketRef, o provide
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if ref.AccessOnly {
+		f.left = append(f.left, ref.Name)
+		return nil
+	}
 	if f.full[ref.Name] && !o.Purge {
 		return fmt.Errorf("bucket %s: %w: it holds 1 object", ref.Name, provider.ErrNotEmpty)
 	}
@@ -151,7 +160,7 @@ func (f *fake) Inventory(context.Context) iter.Seq2[provider.Resource, error] {
 func (*fake) Regions(context.Context) ([]string, error) { return []string{"rma"}, nil }
 
 func (f *fake) Capabilities() provider.Capabilities {
-	return provider.Capabilities{MultiBucket: f.multi}
+	return provider.Capabilities{}
 }
 
 // oneBackend is a driver over one fake named "cloudscale".

@@ -12,8 +12,10 @@ import (
 
 func TestParseBucketID(t *testing.T) {
 	for in, want := range map[string]BucketID{
-		"cloudscale/rma/bucket-1":       {Backend: "cloudscale", Region: "rma", Bucket: "bucket-1"},
-		"cloudscale/rma/bucket-1/abc.D": {Backend: "cloudscale", Region: "rma", Bucket: "bucket-1", OwnerID: "abc.D"},
+		"cloudscale/rma/bucket-1":                  {Backend: "cloudscale", Region: "rma", Bucket: "bucket-1"},
+		"cloudscale/rma/bucket-1/abc.D":            {Backend: "cloudscale", Region: "rma", Bucket: "bucket-1", OwnerID: "abc.D"},
+		"cloudscale/rma/bucket-1/accessOnly":       {Backend: "cloudscale", Region: "rma", Bucket: "bucket-1", AccessOnly: true},
+		"cloudscale/rma/bucket-1/abc.D/accessOnly": {Backend: "cloudscale", Region: "rma", Bucket: "bucket-1", OwnerID: "abc.D", AccessOnly: true},
 	} {
 		got, err := ParseBucketID(in)
 		if err != nil || got != want {
@@ -37,7 +39,7 @@ func TestParseAccountID(t *testing.T) {
 func TestMalformedIDsAreNotOurs(t *testing.T) {
 	long := "b/" + strings.Repeat("r", maxID) + "/x"
 	both := []string{
-		"", "/", "//", "a//b", "/a/b", "a/b/", "../a/b", "a/../b", "a/b/..", "./a/b", "a/b/c/d/e", "a/b:c/d", "a/b c/d",
+		"", "/", "//", "a//b", "/a/b", "a/b/", "../a/b", "a/../b", "a/b/..", "./a/b", "a/b/c/d/e", "a/b/c/accessOnly/accessOnly", "a/b/c/accessOnly/e", "a/b/c/d/e/accessOnly", "a/b:c/d", "a/b c/d",
 		"a/ü/c", "a/b\x00/c", "a/b\n/c", "a=b/c/d", "a+b/c/d", "arn:aws:s3:::bucket", `{"bucket":"x"}`, long,
 	}
 	for _, in := range append(both, "bucket-1", "rma/bucket-1") {
@@ -57,6 +59,7 @@ func TestFormatIsStrict(t *testing.T) {
 		{Region: "rma", Bucket: "b"}, {Backend: "c", Bucket: "b"}, {Backend: "c", Region: "rma"},
 		{Backend: "c", Region: "..", Bucket: "b"}, {Backend: "c", Region: "a/b", Bucket: "b"},
 		{Backend: "c", Region: "rma", Bucket: "b", OwnerID: "o:1"},
+		{Backend: "c", Region: "rma", Bucket: "b", OwnerID: "accessOnly"},
 		{Backend: "c", Region: "rma", Bucket: "b", OwnerID: strings.Repeat("o", maxID)},
 	} {
 		if s, err := id.Format(); !errors.Is(err, provider.ErrInvalidArgument) {
@@ -75,7 +78,7 @@ func TestIDsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.StringMatching(`[a-zA-Z0-9._-]{1,80}`).Filter(goodPart)
 		maybe := rapid.OneOf(rapid.Just(""), part)
-		bucket := BucketID{part.Draw(t, "backend"), part.Draw(t, "region"), part.Draw(t, "bucket"), maybe.Draw(t, "owner")}
+		bucket := BucketID{part.Draw(t, "backend"), part.Draw(t, "region"), part.Draw(t, "bucket"), maybe.Draw(t, "owner"), rapid.Bool().Draw(t, "accessOnly")}
 		s, err := bucket.Format()
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +100,7 @@ func TestIDsRoundTrip(t *testing.T) {
 }
 
 func FuzzParseIDs(f *testing.F) {
-	for _, s := range []string{"", "a/b/c", "a/b/c/d", "cloudscale/ba-1", "../x/y", "a//b", "a/b/\xff"} {
+	for _, s := range []string{"", "a/b/c", "a/b/c/d", "a/b/c/d/accessOnly", "a/b/c/accessOnly", "cloudscale/ba-1", "../x/y", "a//b", "a/b/\xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -50,6 +50,7 @@ type parameters struct {
 	shared    provider.SharedCredentials
 	keys      provider.CredentialMode
 	own       provider.OwnBuckets
+	adopt     string
 }
 
 // parameterRow is a Parameter with what the parser needs.
@@ -131,7 +132,7 @@ func parameterRows() []parameterRow {
 			p.shared = provider.SharedCredentials(v)
 			return nil
 		},
-	}, {
+	}, adoptExisting(BucketClass), {
 		Parameter: Parameter{
 			Name: "accessMode", Kind: BucketAccessClass,
 			Default:     string(provider.ReadWrite),
@@ -169,7 +170,33 @@ func parameterRows() []parameterRow {
 			p.own = provider.OwnBuckets(v)
 			return nil
 		},
-	}}
+	}, adoptExisting(BucketAccessClass)}
+}
+
+// What adoptExisting can be.
+const (
+	adoptNever      = "never"
+	adoptAccessOnly = "accessOnly"
+)
+
+// adoptExisting is a parameter of both kinds: COSI v1alpha1 asks the driver nothing
+// about an existing bucket before the first access.
+func adoptExisting(kind ParameterKind) parameterRow {
+	choices := []string{adoptNever, adoptAccessOnly}
+	return parameterRow{
+		Parameter: Parameter{
+			Name: "adoptExisting", Kind: kind,
+			Default: adoptNever,
+			Allowed: listed(choices),
+			Description: "Whether an existing bucket (existingBucketID) that this driver did not make may be used. accessOnly gives accesses to it " +
+				"and never deletes, empties or marks it.",
+		},
+		values: choices,
+		set: func(p *parameters, v string) error {
+			p.adopt = v
+			return nil
+		},
+	}
 }
 
 func sharedChoices() []string {

@@ -36,13 +36,17 @@ type Provider interface {
 	// or its mark is ambiguous; ErrQuotaExceeded.
 	CreateBucket(ctx context.Context, spec BucketSpec) (Bucket, error)
 
-	// GetBucket reads a bucket that carries the driver's mark. Errors:
-	// ErrNotFound; ErrPermissionDenied when it exists without the mark.
+	// GetBucket reads a bucket that carries the driver's mark, and with
+	// ref.AccessOnly also one without; the answer's AccessOnly says which it is.
+	// It changes nothing. Errors: ErrNotFound; ErrPermissionDenied when the bucket
+	// exists without the mark and ref.AccessOnly is false, or when the back end's
+	// credentials cannot administer it.
 	GetBucket(ctx context.Context, ref BucketRef) (Bucket, error)
 
-	// DeleteBucket removes the bucket and every identity made for it. An absent
-	// bucket is success. Unfinished uploads do not count as content and are
-	// aborted. Errors: ErrNotEmpty when it holds an object, a version or a
+	// DeleteBucket removes the bucket and every identity made for it alone. An
+	// absent bucket is success. Unfinished uploads do not count as content and are
+	// aborted. With ref.AccessOnly it ends the accesses to a bucket without the
+	// mark and leaves that bucket, and any bucket that does carry it, alone. Errors: ErrNotEmpty when it holds an object, a version or a
 	// delete marker and opts.Purge is false (nothing is lost); ErrUnavailable
 	// with the progress in its text when a purge ran out of time: repeat it.
 	DeleteBucket(ctx context.Context, ref BucketRef, opts DeleteOptions) error
@@ -50,15 +54,22 @@ type Provider interface {
 	// GrantAccess makes sure that the account may use the buckets, and returns
 	// once its key works at their endpoint. A repeated call returns the same
 	// identity, and within one process the same key; a key that may have been
-	// delivered stays valid. Errors: ErrNotFound for a missing bucket;
+	// delivered stays valid. An access that spans buckets has one identity, whatever
+	// their order; a call that failed on some of them is completed by its repetition,
+	// and a repetition with other buckets adds those. In a bucket without the mark,
+	// which takes AccessOnly, nothing that others put into its policy changes.
+	// Errors: ErrNotFound for a missing bucket; ErrInvalidArgument naming the buckets
+	// that one identity cannot span;
 	// ErrUnsupported for a mode that cannot be enforced and for credentials that
 	// the cloud does not have; ErrPrecondition when the endpoint was found unable
 	// to tell accesses apart or the bucket forbids shared credentials;
 	// ErrQuotaExceeded.
 	GrantAccess(ctx context.Context, spec AccessSpec) (Access, error)
 
-	// RevokeAccess ends the account's access to the buckets it names. An absent
-	// account, identity or bucket is success. A key that was granted with
+	// RevokeAccess ends the account's access to the buckets it names, and removes
+	// its identity with the last of them. It goes by what was recorded with the
+	// grant, so AccessOnly makes no difference. An absent account, identity or bucket
+	// is success. A key that was granted with
 	// CredentialsShared, or under Capabilities.SharedKeys, is the bucket's own and
 	// stays valid until the bucket goes. Errors: ErrPrecondition with their names
 	// when the access made buckets for itself; its key does not open the buckets of
@@ -156,6 +167,10 @@ type BucketRef struct {
 	Name    string
 	Region  string
 	OwnerID string // the owner identity if the bucket ID carries it; may be empty
+	// AccessOnly says that the bucket may be one that lacks the driver's mark:
+	// somebody else made it, and accesses to it are all that the driver manages. It
+	// is never deleted, emptied or marked.
+	AccessOnly bool
 }
 
 // Bucket is a bucket that carries the driver's mark.
@@ -181,10 +196,8 @@ type DeleteOptions struct {
 
 // AccessSpec is what GrantAccess is asked for.
 type AccessSpec struct {
-	Account string // COSI's account name, unique in the cluster
-	// Buckets holds at least one; more than one only where
-	// Capabilities.MultiBucket is true.
-	Buckets []BucketAccess
+	Account string         // COSI's account name, unique in the cluster
+	Buckets []BucketAccess // at least one, none of them twice
 	// Credentials says whose key the access gets.
 	Credentials CredentialMode
 	// OwnBuckets is recorded with the access where it has a use.
@@ -250,8 +263,7 @@ type Resource struct {
 
 // Capabilities says what a provider can do.
 type Capabilities struct {
-	Modes       []Mode // enforced modes
-	Rotation    bool   // RotateAccess works
-	MultiBucket bool   // one access may span buckets
-	SharedKeys  bool   // accesses share the bucket owner's key
+	Modes      []Mode // enforced modes
+	Rotation   bool   // RotateAccess works
+	SharedKeys bool   // accesses share the bucket owner's key
 }

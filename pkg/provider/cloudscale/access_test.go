@@ -173,7 +173,7 @@ func TestRotateIsUnsupported(t *testing.T) {
 	_, err := c.RotateAccess(t.Context(), provider.AccountRef{Account: "a"}, provider.RotateOptions{})
 	c.want(err, provider.ErrUnsupported)
 	caps := c.Capabilities()
-	if caps.Rotation || caps.MultiBucket || caps.SharedKeys || len(caps.Modes) != 3 {
+	if caps.Rotation || caps.SharedKeys || len(caps.Modes) != 3 {
 		t.Errorf("capabilities are %+v", caps)
 	}
 }

@@ -192,7 +192,7 @@ func (c Config) faults() []error {
 
 // Capabilities implements provider.Provider.
 func (p *Provider) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Modes: modes(), Rotation: true, MultiBucket: true}
+	return provider.Capabilities{Modes: modes(), Rotation: true}
 }
 
 // Regions implements provider.Provider. The API has no list of regions, so these

@@ -220,7 +220,7 @@ func TestEnvironmentIsReadInCmd(t *testing.T) {
 }
 
 func TestTopLevelIsAsDesigned(t *testing.T) {
-	want := []string{"cmd", "pkg", "config", "test", "docs", "Justfile", "Justfile.vars.just", "Dockerfile", "go.mod", "go.sum", "README.md", "LICENSE", "CHANGELOG.md"}
+	want := []string{"cmd", "pkg", "config", "test", "docs", "Justfile", "Justfile.vars.just", "Dockerfile", "go.mod", "go.sum", "README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md"}
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)

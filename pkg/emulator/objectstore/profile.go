@@ -74,7 +74,7 @@ func traitsOf(p Profile) *traits {
 
 func rgwTraits() *traits {
 	return &traits{
-		dialect: policy.RGW, maxBuckets: 1000, recreate: true, conditionalWrites: true,
+		dialect: policy.RGWReef, maxBuckets: 1000, recreate: true, conditionalWrites: true,
 		checksums:      []string{"crc32", "crc32c", "crc64nvme", "sha1", "sha256"},
 		storageClasses: []string{storageClass},
 		uploadPrefix:   "2~", objectType: "Normal", keyTooLong: "InvalidObjectName", kinds: rgwKinds(),

@@ -69,7 +69,7 @@ func TestConditionsRGW(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			checkCondition(t, policy.RGW, tt.condition, tt.env, tt.holds)
+			checkCondition(t, policy.RGWReef, tt.condition, tt.env, tt.holds)
 		})
 	}
 }

@@ -50,8 +50,12 @@ func fuzzParse(f *testing.F, d policy.Dialect, seeds ...string) {
 	})
 }
 
-func FuzzParseRGW(f *testing.F) {
-	fuzzParse(f, policy.RGW,
+func FuzzParseRGW(f *testing.F) { fuzzRGW(f, policy.RGWReef) }
+
+func FuzzParseRGWTentacle(f *testing.F) { fuzzRGW(f, policy.RGWTentacle) }
+
+func fuzzRGW(f *testing.F, d policy.Dialect) {
+	fuzzParse(f, d,
 		``, `{}`, `{nope`, `{"Statement": []}`, "{/* */ \"Id\": \"\\ud83d\\ude00\" // x\n}",
 		accessModes(userB, userC, userB),
 		grant(`"*"`, `"s3:Get*"`, objects),

@@ -18,8 +18,10 @@ type Dialect string
 
 // The dialects.
 const (
-	// RGW is Ceph RADOS Gateway 18.2.7 (Reef).
-	RGW Dialect = "rgw"
+	// RGWReef is Ceph RADOS Gateway 18.2.7 (Reef).
+	RGWReef Dialect = "rgw-reef"
+	// RGWTentacle is Ceph RADOS Gateway 20.2.4 (Tentacle).
+	RGWTentacle Dialect = "rgw-tentacle"
 	// StorageGRID is NetApp StorageGRID 11.9.
 	StorageGRID Dialect = "storagegrid"
 )
@@ -109,10 +111,10 @@ type statement struct {
 // Parse reads a document. The error is always a *ParseError and carries what
 // the cloud answers to PutBucketPolicy; an unknown dialect is a NotImplemented.
 func Parse(doc []byte, d Dialect) (*Document, error) {
-	switch d {
-	case RGW:
-		return parseRGW(doc)
-	case StorageGRID:
+	if release, ok := d.rgw(); ok {
+		return parseRGW(doc, d, release)
+	}
+	if d == StorageGRID {
 		return parseStorageGRID(doc)
 	}
 	return nil, &ParseError{
@@ -127,7 +129,10 @@ func Parse(doc []byte, d Dialect) (*Document, error) {
 // StorageGRID's s3:PutOverwriteObject only takes away: writing over an object
 // is refused on Deny alone, and NoMatch leaves it to s3:PutObject.
 func (d *Document) Evaluate(r Request) Decision {
-	if d == nil || (d.dialect == RGW && !rgwKnowsAction(r.Action)) {
+	if d == nil {
+		return NoMatch
+	}
+	if release, ok := d.dialect.rgw(); ok && !release.knowsAction(r.Action) {
 		return NoMatch
 	}
 	result := NoMatch
@@ -145,11 +150,16 @@ func (d *Document) Evaluate(r Request) Decision {
 }
 
 // Public reports whether the dialect calls the document public, which decides
-// GetBucketPolicyStatus and BlockPublicPolicy. RGW 18.2.7 does so for every
-// Allow statement that does not name "*" as its principal, and for one that
-// does unless a condition holds it back; StorageGRID has neither call.
+// GetBucketPolicyStatus and BlockPublicPolicy. RGW does so for an Allow
+// statement that names "*" as its principal unless a condition holds it back,
+// and Reef for every one that does not name "*", too; StorageGRID has neither
+// call.
 func (d *Document) Public() bool {
-	if d == nil || d.dialect != RGW {
+	if d == nil {
+		return false
+	}
+	release, ok := d.dialect.rgw()
+	if !ok {
 		return false
 	}
 	// The gateway tests conditions against this fixed environment.
@@ -163,10 +173,10 @@ func (d *Document) Public() bool {
 		switch {
 		case s.effect != Allow:
 		case anyone(s.principals):
-			if s.conditionsHold(RGW, env) {
+			if s.conditionsHold(d.dialect, env) {
 				return true
 			}
-		case !anyone(s.notPrincipals):
+		case !release.tellsPublic && !anyone(s.notPrincipals):
 			return true
 		}
 	}
@@ -190,7 +200,7 @@ func (s *statement) matchesPrincipal(r Request) bool {
 }
 
 func (s *statement) matchesAction(d Dialect, action string) bool {
-	if d == RGW {
+	if _, ok := d.rgw(); ok {
 		// A statement that has only NotAction never applies: the gateway
 		// subtracts it from an empty set.
 		return rgwMatchesAction(s.actions, action) && !rgwMatchesAction(s.notActions, action)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// rgwActions lists every action RGW 18.2.7 knows. Anything else, names of AWS
-// included, is "not a valid action".
+// rgwActions lists every action RGW 18.2.7 knows, and 20.2.4 as far as it was
+// asked. Anything else, names of AWS included, is "not a valid action".
 var rgwActions = [...]string{
 	"s3:AbortMultipartUpload",
 	"s3:BypassGovernanceRetention",
@@ -105,15 +105,16 @@ var rgwActions = [...]string{
 	"sts:TagSession",
 }
 
-// rgwKnowsAction reports whether the gateway has that very action.
-func rgwKnowsAction(name string) bool { return slices.Contains(rgwActions[:], name) }
+// knowsAction reports whether the gateway has that very action.
+func (r rgwRelease) knowsAction(name string) bool {
+	return slices.Contains(rgwActions[:], name) || slices.Contains(r.actions, name)
+}
 
-// rgwValidAction reports whether the pattern of a policy covers an action. One
+// validAction reports whether the pattern of a policy covers an action. One
 // that begins with a star covers all.
-func rgwValidAction(pattern string) bool {
-	return strings.HasPrefix(pattern, "*") || slices.ContainsFunc(rgwActions[:], func(name string) bool {
-		return matchWords(pattern, name)
-	})
+func (r rgwRelease) validAction(pattern string) bool {
+	covered := func(name string) bool { return matchWords(pattern, name) }
+	return strings.HasPrefix(pattern, "*") || slices.ContainsFunc(rgwActions[:], covered) || slices.ContainsFunc(r.actions, covered)
 }
 
 func rgwMatchesAction(patterns []string, action string) bool {

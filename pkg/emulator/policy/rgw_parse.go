@@ -28,14 +28,15 @@ func rgwKnowsWord(w string) bool {
 // text is reported.
 type rgwParser struct {
 	*scanner
-	doc *Document
+	doc     *Document
+	release rgwRelease
 }
 
-func parseRGW(text []byte) (*Document, error) {
+func parseRGW(text []byte, d Dialect, release rgwRelease) (*Document, error) {
 	if len(text) > MaxBytesRGW {
 		return nil, &ParseError{Code: "InvalidRange", Status: http.StatusRequestedRangeNotSatisfiable}
 	}
-	p := rgwParser{scanner: newScanner(text), doc: &Document{dialect: RGW}}
+	p := rgwParser{scanner: newScanner(text), doc: &Document{dialect: d}, release: release}
 	if err := p.document(); err != nil {
 		pe := &ParseError{Code: "InvalidArgument", Status: http.StatusBadRequest, Message: err.Error()}
 		if se, ok := errors.AsType[*syntaxError](err); ok {
@@ -214,12 +215,12 @@ func (p *rgwParser) statementMember(name string, seen map[string]bool) error {
 			default:
 				return p.fail("`" + s + "` is not a valid effect.")
 			}
-			return nil
+			return p.guardNotPrincipal(st)
 		}})
 	case "Principal":
-		return p.principals(name, &st.principals, seen)
+		return p.principals(name, &st.principals, st, seen)
 	case "NotPrincipal":
-		return p.principals(name, &st.notPrincipals, seen)
+		return p.principals(name, &st.notPrincipals, st, seen)
 	case "Action":
 		return p.actions(name, &st.actions)
 	case "NotAction":
@@ -234,7 +235,16 @@ func (p *rgwParser) statementMember(name string, seen map[string]bool) error {
 	}})
 }
 
-func (p *rgwParser) principals(element string, into *[]principal, seen map[string]bool) error {
+// guardNotPrincipal refuses an Allow with NotPrincipal where the second of the two stands.
+func (p *rgwParser) guardNotPrincipal(st *statement) error {
+	if p.release.guardsNotPrincipal && st.effect == Allow && len(st.notPrincipals) > 0 {
+		return p.fail("Allow with NotPrincipal is not allowed.")
+	}
+	return nil
+}
+
+// principals reads an element of st into its list.
+func (p *rgwParser) principals(element string, into *[]principal, st *statement, seen map[string]bool) error {
 	return p.value(shape{
 		name: element,
 		list: element == "NotPrincipal",
@@ -243,7 +253,7 @@ func (p *rgwParser) principals(element string, into *[]principal, seen map[strin
 				return p.fail("`" + s + "` is not valid in the context of `" + element + "`.")
 			}
 			*into = append(*into, principal{kind: principalAnyone})
-			return nil
+			return p.guardNotPrincipal(st)
 		},
 		member: func(kind string) error {
 			if err := p.enter(kind, element, rgwPrincipalWords[:], seen); err != nil {
@@ -255,7 +265,7 @@ func (p *rgwParser) principals(element string, into *[]principal, seen map[strin
 					return p.fail(refusal)
 				}
 				*into = append(*into, pr)
-				return nil
+				return p.guardNotPrincipal(st)
 			}})
 		},
 	})
@@ -263,7 +273,7 @@ func (p *rgwParser) principals(element string, into *[]principal, seen map[strin
 
 func (p *rgwParser) actions(element string, into *[]string) error {
 	return p.value(shape{name: element, list: true, str: func(s string) error {
-		if !rgwValidAction(s) {
+		if !p.release.validAction(s) {
 			return p.fail("`" + s + "` is not a valid action.")
 		}
 		*into = append(*into, s)

@@ -100,7 +100,7 @@ func TestParseRGW(t *testing.T) {
 		tests = append(tests, struct{ name, doc, message string }{action, grant(b, `"s3:`+action+`"`, objects), ""})
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { checkParse(t, policy.RGW, tt.doc, "InvalidArgument", tt.message) })
+		t.Run(tt.name, func(t *testing.T) { checkParse(t, policy.RGWReef, tt.doc, "InvalidArgument", tt.message) })
 	}
 }
 
@@ -155,10 +155,14 @@ func TestParseRGWGrammar(t *testing.T) {
 			"Resource ARNs should have a format like `arn:aws:s3::tenant:resource' or `arn:aws:s3:::resource`."},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { checkParse(t, policy.RGW, tt.doc, "InvalidArgument", tt.message) })
+		t.Run(tt.name, func(t *testing.T) {
+			for _, d := range gateways() {
+				checkParse(t, d, tt.doc, "InvalidArgument", tt.message)
+			}
+		})
 	}
 	t.Run("unsupported ARN", func(t *testing.T) {
-		_, err := policy.Parse([]byte(statement(`"Principal": {"AWS": "arn:aws:iam:::group/x"}`)), policy.RGW)
+		_, err := policy.Parse([]byte(statement(`"Principal": {"AWS": "arn:aws:iam:::group/x"}`)), policy.RGWReef)
 		if err == nil || !strings.Contains(err.Error(), "`arn:aws:iam:::group/x` is not a supported AWS or Federated ARN.") {
 			t.Errorf("got %v", err)
 		}
@@ -172,11 +176,11 @@ func TestParseRGWSize(t *testing.T) {
 		return []byte(strings.Replace(frame, `""`, `"`+strings.Repeat("x", n-len(frame))+`"`, 1))
 	}
 	for _, n := range []int{20479, 20480, 20481, 262144, 1048575, 1048576} {
-		if _, err := policy.Parse(sized(n), policy.RGW); err != nil {
+		if _, err := policy.Parse(sized(n), policy.RGWReef); err != nil {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
-	_, err := policy.Parse(sized(1048577), policy.RGW)
+	_, err := policy.Parse(sized(1048577), policy.RGWReef)
 	if pe, ok := errors.AsType[*policy.ParseError](err); !ok || pe.Code != "InvalidRange" || pe.Status != 416 || pe.Message != "" {
 		t.Errorf("1048577 bytes: got %#v", err)
 	}

@@ -145,6 +145,18 @@ func (q *request) aclFromHeaders(owner, bucketOwner Identity) (acl, *apiError) {
 	return list, nil
 }
 
+// blocksACL tells whether the bucket's public access block refuses an upload with the ACL that it asks for.
+func (q *request) blocksACL() bool {
+	if q.bucket.pab == nil || !q.bucket.pab.BlockPublicAcls {
+		return false
+	}
+	if !q.store.traits.tellsPublicACLs {
+		return true
+	}
+	list, err := q.aclFromHeaders(q.owner(), q.bucket.owner)
+	return err == nil && list.public()
+}
+
 // parseGrantee reads id="…" or uri="…".
 func (q *request) parseGrantee(entry string) (grant, *apiError) {
 	kind, value, found := strings.Cut(strings.TrimSpace(entry), "=")
@@ -170,7 +182,7 @@ func (q *request) userGrant(uid string) (grant, *apiError) {
 	}
 	id, ok := q.users[uid]
 	if !ok {
-		return grant{}, errInvalidArgument("Invalid id")
+		return grant{}, q.explain(errInvalidArgument("Invalid id"), "Invalid CanonicalUser id")
 	}
 	return grant{uid: uid, name: id.DisplayName}, nil
 }

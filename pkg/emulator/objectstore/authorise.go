@@ -8,8 +8,9 @@ import (
 )
 
 // The order everywhere is the gateway's: a Deny of the bucket policy ends it, an Allow grants, and only
-// what the policy is silent about goes to the ACL. Nobody is exempt, the bucket's owner included. Where
-// accounts own the buckets, allowAccount decides in place of all that.
+// what the policy is silent about goes to the ACL. Nobody is exempt, the bucket's owner included, but for
+// what its release leaves to the owner. Where accounts own the buckets, allowAccount decides in place of
+// all that.
 
 // evaluate asks the policy of b about an action of the caller.
 func (q *request) evaluate(b *bucket, action, resource string) policy.Decision {
@@ -29,11 +30,19 @@ func (q *request) allow(b *bucket, action, resource string, acl func() bool) *ap
 	if q.store.traits.grid {
 		return q.allowAccount(b, action, resource)
 	}
+	if q.store.traits.ownerKeepsPolicy && strings.HasSuffix(action, "BucketPolicy") && q.owns(b) {
+		return nil
+	}
 	switch decision := q.evaluate(b, action, resource); {
 	case decision == policy.Allow, decision == policy.NoMatch && acl():
 		return nil
 	}
 	return errAccessDenied()
+}
+
+// owns tells whether the caller is the user who owns b.
+func (q *request) owns(b *bucket) bool {
+	return !q.caller.anonymous && q.caller.UID == b.owner.UID
 }
 
 func (b *bucket) ignorePublicACLs() bool {
@@ -103,7 +112,7 @@ func (q *request) find(b *bucket, key, id, action string) (*version, *apiError) 
 
 // absent is the answer to reading a key that b does not hold.
 func (q *request) absent(b *bucket) *apiError {
-	if !q.caller.anonymous && q.caller.UID == b.owner.UID {
+	if q.owns(b) {
 		return errNoSuchKey()
 	}
 	mayList := func() bool { return b.acl.allows(b.owner, q.caller, permRead, b.ignorePublicACLs()) }

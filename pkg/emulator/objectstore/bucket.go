@@ -1,6 +1,7 @@
 package objectstore
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"strings"
@@ -58,10 +59,10 @@ func (q *request) createBucket() (*reply, *apiError) {
 	if existing != nil {
 		same := existing.owner.UID == owner.UID && existing.region == region && existing.acl.equal(list)
 		if !same || !q.store.traits.recreate {
-			return nil, errBucketExists()
+			return nil, q.errTaken(existing, region)
 		}
 	}
-	if constrained && q.region.Name != q.store.master() {
+	if constrained && !q.store.traits.keepsRegion && q.region.Name != q.store.master() {
 		// The secondary region passes the request on, and the master refuses the constraint.
 		return nil, failure(http.StatusServiceUnavailable, "ServiceUnavailable", "")
 	}
@@ -94,16 +95,8 @@ func (q *request) location() (region string, constrained bool, _ *apiError) {
 		return q.region.Name, false, nil
 	}
 	name, placement, hasPlacement := strings.Cut(in.LocationConstraint, ":")
-	if name == "" {
-		name = q.region.Name
-	}
-	known := q.store.regionNamed(name) != nil && (!hasPlacement || placement == "default-placement")
-	// Only the master may place a bucket elsewhere.
-	if !known || (name != q.region.Name && q.region.Name != q.store.master()) {
-		return "", false, failure(http.StatusBadRequest, "InvalidLocationConstraint",
-			"The specified location-constraint is not valid")
-	}
-	return name, true, nil
+	region, err := q.placed(cmp.Or(name, q.region.Name), placement, hasPlacement)
+	return region, true, err
 }
 
 // validBucketName holds the S3 rules: 3 to 63 lower-case letters, digits, dots and dashes; labels start
@@ -171,8 +164,8 @@ func (q *request) getBucketPolicy() (*reply, *apiError) {
 	}, nil
 }
 
-// putBucketPolicy stores the text as it came. There is no safety net: a policy that denies everybody who
-// has a key everything can never be changed again.
+// putBucketPolicy stores the text as it came. Unless the owner keeps the calls of the policy there is no
+// safety net: a policy that denies everybody who has a key everything can never be changed again.
 func (q *request) putBucketPolicy() (*reply, *apiError) {
 	if err := q.allowBucket("s3:PutBucketPolicy"); err != nil {
 		return nil, err

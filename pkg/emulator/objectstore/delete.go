@@ -56,11 +56,12 @@ func (q *request) deleteObject() (*reply, *apiError) {
 	return res, nil
 }
 
-// deleteObjects deletes up to 1000 keys. The gateway's caller needs DeleteObject on the bucket itself, or
-// the whole call is refused, and is authorised for each key again; a grid's is for each key alone.
+// deleteObjects deletes up to 1000 keys. The caller is authorised for each key; where that is not enough it
+// needs DeleteObject on the bucket itself as well, or the whole call is refused.
 func (q *request) deleteObjects() (*reply, *apiError) {
-	grid, aclAllows := q.store.traits.grid, false
-	if !grid {
+	grid, byKey := q.store.traits.grid, q.store.traits.deletesByKey
+	aclAllows := byKey && q.bucketACLAllows(permWrite)
+	if !byKey {
 		err := q.allow(q.bucket, "s3:DeleteObject", q.bucket.arn(""), func() bool {
 			aclAllows = q.bucketACLAllows(permWrite)
 			return aclAllows
@@ -73,7 +74,8 @@ func (q *request) deleteObjects() (*reply, *apiError) {
 		return nil, q.bodyErr
 	}
 	var in deleteXML
-	if err := parseDocument(q.body, &in); err != nil || len(in.Objects) > maxDeleteKeys {
+	err := parseDocument(q.body, &in)
+	if n := len(in.Objects); err != nil || n > maxDeleteKeys || n == 0 && q.store.traits.wantsKeys {
 		if grid {
 			return nil, errMalformedXML()
 		}

@@ -137,7 +137,9 @@ func (e *endpoint) writeError(w http.ResponseWriter, r *http.Request, t target, 
 	for name, values := range err.header {
 		w.Header()[name] = values
 	}
-	w.Header().Set("Accept-Ranges", "bytes")
+	if err.status != http.StatusMovedPermanently || !e.store.traits.bareRedirects {
+		w.Header().Set("Accept-Ranges", "bytes")
+	}
 	if err.bare || err.status == http.StatusNotModified {
 		w.WriteHeader(err.status)
 		return

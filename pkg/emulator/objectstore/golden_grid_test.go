@@ -34,7 +34,7 @@ func TestGoldenGridPolicies(t *testing.T) {
 		Effect: "Deny", Principal: principals("urn:sgws:identity::" + gridAccount + ":user/rw"), Action: []string{"s3:GetObject"}})
 	byAccount := gridPolicy(t, "g-bkt", gridStatement{Effect: "Deny", Principal: principals(gridAccount), Action: []string{"s3:GetObject"}})
 	longest := gridFull(t, "g-bkt", 20480)
-	golden(t, []row{
+	g.golden(t, []row{
 		{log: "no policy", by: admin, call: "GET /g-bkt?policy", want: "404 NoSuchBucketPolicy"},
 		{log: "open to every group of the account", by: out, call: "GET /g-bkt/key", want: "200"},
 		{log: "and to write", by: out, call: "PUT /g-bkt/other", body: "x", want: "200"},
@@ -194,7 +194,7 @@ func TestGoldenGridBuckets(t *testing.T) {
 			}
 		}
 	}
-	golden(t, []row{
+	g.golden(t, []row{
 		{log: "create", by: admin, call: "PUT /b-bkt", want: "200"},
 		{log: "create again", by: admin, call: "PUT /b-bkt", want: "409 BucketAlreadyExists"},
 		{log: "by another group", by: out, call: "PUT /b-bkt", want: "409 BucketAlreadyExists"},
@@ -311,7 +311,7 @@ func TestGoldenGridObjects(t *testing.T) {
 	sum := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	metadata := func(size int) []string { return []string{"X-Amz-Meta-Name", strings.Repeat("x", size-len("Name"))} }
 	const trailer = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
-	golden(t, []row{
+	g.golden(t, []row{
 		{log: "get, and what a gateway adds is not there", by: out, call: "GET /o-bkt/key", want: "200", then: func(t *testing.T, a answer) {
 			if a.header.Get("X-Rgw-Object-Type") != "" || !strings.HasPrefix(a.header.Get("Server"), "StorageGRID/11.9") || a.header.Get("X-Amz-Request-Id") == "" {
 				t.Errorf("header %v", a.header)
@@ -384,7 +384,7 @@ func TestGridOverwriteNeedsAnObject(t *testing.T) {
 	admin.must(t, "PUT", "/w-bkt?policy", gridPolicy(t, "w-bkt",
 		gridStatement{Effect: "Deny", Principal: principals(urns("wo")...), Action: []string{"s3:PutOverwriteObject"}}))
 	self := []string{"X-Amz-Copy-Source", "w-bkt/key", "X-Amz-Metadata-Directive", "REPLACE"}
-	golden(t, []row{
+	g.golden(t, []row{
 		{log: "a new key", by: wo, call: "PUT /w-bkt/key", body: "x", want: "200"},
 		{log: "its data", by: wo, call: "PUT /w-bkt/key", body: "x", want: "403 AccessDenied", unconfirmed: "in a versioned bucket, where nothing is lost"},
 		{log: "its metadata", by: wo, call: "PUT /w-bkt/key", header: self, want: "403 AccessDenied"},

@@ -8,8 +8,10 @@ import (
 )
 
 // Sections "plain emptying" and "large empty" of t_g.
-func TestGoldenPlainEmptying(t *testing.T) {
-	l := newLab(t)
+func TestGoldenPlainEmptying(t *testing.T) { onReleases(t, goldenPlainEmptying) }
+
+func goldenPlainEmptying(t *testing.T, l *lab) {
+	t.Helper()
 	a := l.user("A")
 	a.must(t, "PUT", "/g-bkt", "")
 	var keys []string
@@ -34,9 +36,16 @@ func TestGoldenPlainEmptying(t *testing.T) {
 			}
 		}
 	}
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "list page size", by: a, call: "GET /g-bkt?list-type=2", want: "200", then: page(1000, 1000, true)},
-		{log: "list MaxKeys=5000", by: a, call: "GET /g-bkt?list-type=2&max-keys=5000", want: "200", then: page(1000, 1000, true)},
+		{log: "list MaxKeys=5000", by: a, call: "GET /g-bkt?list-type=2&max-keys=5000", want: "200",
+			then: page(1000, 1000, true), thenTentacle: page(1001, 5000, false)},
+		{log: "list v1", by: a, call: "GET /g-bkt?max-keys=5000", want: "200", unconfirmed: "only ListObjectsV2 was asked for more than 1000",
+			then: func(t *testing.T, got answer) {
+				if r := parse[listObjectsXML](t, got); len(r.Contents) != 1000 || !r.IsTruncated {
+					t.Errorf("%d keys, truncated %t", len(r.Contents), r.IsTruncated)
+				}
+			}},
 		{log: "DeleteBucket non-empty", by: a, call: "DELETE /g-bkt", want: "409 BucketNotEmpty"},
 		{log: "DeleteObjects 1001 keys", by: a, call: "POST /g-bkt?delete", body: deleteKeys(false, keys...), want: "400",
 			then: func(t *testing.T, got answer) {
@@ -46,7 +55,7 @@ func TestGoldenPlainEmptying(t *testing.T) {
 			}},
 		{log: "DeleteObjects 1000 keys", by: a, call: "POST /g-bkt?delete", body: deleteKeys(false, keys[:1000]...), want: "200", then: count(1000, 0)},
 		{log: "DeleteObjects empty list raw", by: a, call: "POST /g-bkt?delete", body: "<Delete></Delete>", want: "200",
-			notKept: "400", why: "release 20.2.4"},
+			tentacle: "400"},
 		{log: "DeleteObjects Quiet", by: a, call: "POST /g-bkt?delete", body: deleteKeys(true, keys[1000]), want: "200", then: count(0, 0)},
 		{log: "missing keys count as deleted", by: a, call: "POST /g-bkt?delete", body: deleteKeys(false, "nokey"), want: "200", then: count(1, 0)},
 		{log: "DeleteObject missing key", by: a, call: "DELETE /g-bkt/nokey", want: "204"},
@@ -56,8 +65,10 @@ func TestGoldenPlainEmptying(t *testing.T) {
 }
 
 // Section "pending multipart" of t_g: uploads are invisible to DeleteBucket and go with the bucket.
-func TestGoldenPendingMultipart(t *testing.T) {
-	l := newLab(t)
+func TestGoldenPendingMultipart(t *testing.T) { onReleases(t, goldenPendingMultipart) }
+
+func goldenPendingMultipart(t *testing.T, l *lab) {
+	t.Helper()
 	a, b := l.user("A"), l.user("B")
 	a.must(t, "PUT", "/g-bkt", "")
 	a.must(t, "POST", "/g-bkt/mp?uploads", "")
@@ -77,7 +88,7 @@ func TestGoldenPendingMultipart(t *testing.T) {
 			}
 		}
 	}
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "list objects (pending MPU only)", by: a, call: "GET /g-bkt?list-type=2", want: "200", then: func(t *testing.T, got answer) {
 			if r := parse[listObjectsXML](t, got); len(r.Contents) != 0 || *r.KeyCount != 0 {
 				t.Errorf("list %+v", r)
@@ -116,11 +127,13 @@ func allVersions(t *testing.T, c *client, bucket string) (versions, markers []st
 }
 
 // Sections "versioned" and "object written before versioning" of t_g.
-func TestGoldenVersionedEmptying(t *testing.T) {
-	l := newLab(t)
+func TestGoldenVersionedEmptying(t *testing.T) { onReleases(t, goldenVersionedEmptying) }
+
+func goldenVersionedEmptying(t *testing.T, l *lab) {
+	t.Helper()
 	a := l.user("A")
 	a.must(t, "PUT", "/v-bkt", "")
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "PutBucketVersioning Enabled", by: a, call: "PUT /v-bkt?versioning", body: enableVersioning, want: "200"},
 		{log: "put 1", by: a, call: "PUT /v-bkt/k", body: "1", want: "200"},
 		{log: "put 2", by: a, call: "PUT /v-bkt/k", body: "2", want: "200"},
@@ -146,7 +159,7 @@ func TestGoldenVersionedEmptying(t *testing.T) {
 	if len(versions) != 3 || len(markers) != 1 {
 		t.Fatalf("versions %v markers %v", versions, markers)
 	}
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "DeleteObjects with VersionIds", by: a, call: "POST /v-bkt?delete", body: deleteKeys(false, append(versions, markers...)...), want: "200",
 			then: func(t *testing.T, got answer) {
 				r := parse[deleteResultXML](t, got)
@@ -166,7 +179,7 @@ func TestGoldenVersionedEmptying(t *testing.T) {
 	if versions, _ = allVersions(t, a, "n-bkt"); len(versions) != 2 || versions[0] != "n@null" || versions[1] == "n@null" {
 		t.Errorf("versions %v, want the null version first", versions)
 	}
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "DeleteObject no versionid on suspended", by: a, call: "DELETE /n-bkt/n", want: "204", then: func(t *testing.T, got answer) {
 			if got.header.Get("X-Amz-Delete-Marker") != "true" || got.header.Get("X-Amz-Version-Id") != "null" {
 				t.Errorf("header %v", got.header)
@@ -177,15 +190,17 @@ func TestGoldenVersionedEmptying(t *testing.T) {
 	if len(versions) != 1 || versions[0] == "n@null" || len(markers) != 1 || markers[0] != "n@null" {
 		t.Errorf("versions %v markers %v", versions, markers)
 	}
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "DeleteObjects", by: a, call: "POST /n-bkt?delete", body: deleteKeys(false, append(versions, markers...)...), want: "200"},
 		{log: "DeleteBucket", by: a, call: "DELETE /n-bkt", want: "204"},
 	})
 }
 
 // Section "object lock" of t_g.
-func TestGoldenObjectLock(t *testing.T) {
-	l := newLab(t)
+func TestGoldenObjectLock(t *testing.T) { onReleases(t, goldenObjectLock) }
+
+func goldenObjectLock(t *testing.T, l *lab) {
+	t.Helper()
 	a := l.user("A")
 	a.must(t, "PUT", "/l-bkt", "", "X-Amz-Bucket-Object-Lock-Enabled", "true")
 	locked := func(mode string) []string {
@@ -194,7 +209,7 @@ func TestGoldenObjectLock(t *testing.T) {
 	bypass := []string{"X-Amz-Bypass-Governance-Retention", "true"}
 	var ids []string
 	keep := func(_ *testing.T, got answer) { ids = append(ids, got.header.Get("X-Amz-Version-Id")) }
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "versioning state", by: a, call: "GET /l-bkt?versioning", want: "200", then: func(t *testing.T, got answer) {
 			if s := parse[versioningXML](t, got).Status; s != "Enabled" {
 				t.Errorf("versioning %q", s)
@@ -207,7 +222,7 @@ func TestGoldenObjectLock(t *testing.T) {
 		{log: "put w/ COMPLIANCE", by: a, call: "PUT /l-bkt/l", body: "x", header: locked("COMPLIANCE"), want: "200", then: keep},
 	})
 	version := func(i int) string { return "/l-bkt/l?versionId=" + ids[i] }
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "delete version no bypass", by: a, call: "DELETE " + version(0), want: "403 AccessDenied | forbidden by object lock"},
 		{log: "delete_objects no bypass", by: a, call: "POST /l-bkt?delete", body: deleteKeys(false, "l@"+ids[0]), want: "200",
 			then: func(t *testing.T, got answer) {
@@ -228,11 +243,11 @@ func TestGoldenObjectLock(t *testing.T) {
 			body: "<Retention><Mode>COMPLIANCE</Mode><RetainUntilDate>" + l.clock.now().Add(time.Minute).UTC().Format(time.RFC3339) + "</RetainUntilDate></Retention>"},
 	})
 	l.clock.advance(2 * time.Hour)
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "delete COMPLIANCE after expiry", by: a, call: "DELETE " + version(2), want: "204"},
 		{log: "hold", by: a, call: "PUT /l-bkt/h", body: "x", header: []string{"X-Amz-Object-Lock-Legal-Hold", "ON"}, want: "200", then: keep},
 	})
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "delete held version", by: a, call: "DELETE /l-bkt/h?versionId=" + ids[3], header: bypass, want: "403 AccessDenied | forbidden by object lock"},
 		{log: "lift the hold", by: a, call: "PUT /l-bkt/h?legal-hold", body: "<LegalHold><Status>OFF</Status></LegalHold>", want: "200"},
 		{log: "delete it", by: a, call: "DELETE /l-bkt/h?versionId=" + ids[3], want: "204"},
@@ -255,7 +270,7 @@ func TestObjectLockConfiguration(t *testing.T) {
 		return "<Retention><Mode>" + mode + "</Mode><RetainUntilDate>" + l.clock.now().Add(d).UTC().Format(time.RFC3339) + "</RetainUntilDate></Retention>"
 	}
 	const day = 24 * time.Hour
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "no rule yet", by: a, call: "GET /l-bkt?object-lock", want: "200", then: func(t *testing.T, got answer) {
 			if c := parse[objectLockXML](t, got); c.Enabled != "Enabled" || c.Default != nil {
 				t.Errorf("configuration %+v", c)
@@ -329,5 +344,5 @@ func TestPurgePageByPage(t *testing.T) {
 		}
 		query = "&key-marker=" + page.NextKeyMarker + "&version-id-marker=" + page.NextVersionIDMarker
 	}
-	golden(t, []row{{log: "DeleteBucket", by: a, call: "DELETE /pp-bkt", want: "204"}})
+	l.golden(t, []row{{log: "DeleteBucket", by: a, call: "DELETE /pp-bkt", want: "204"}})
 }

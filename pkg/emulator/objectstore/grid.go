@@ -24,7 +24,9 @@ const (
 
 func gridTraits() *traits {
 	return &traits{
-		dialect: policy.StorageGRID, maxBuckets: 5000, grid: true, trusting: true,
+		// A grid's callers are authorised for each key, too.
+		releaseTraits: releaseTraits{dialect: policy.StorageGRID, deletesByKey: true},
+		maxBuckets:    5000, grid: true, trusting: true,
 		checksums:      []string{"sha256"},
 		storageClasses: []string{storageClass, "REDUCED_REDUNDANCY"},
 		uploadLife:     gridUploadLife, keyTooLong: "KeyTooLong", kinds: gridKinds(),

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxPage is the most that one page of any listing holds.
+// maxPage is the most that one page of a listing holds, but for the longPage of a release.
 const maxPage = 1000
 
 // listing holds the parameters that all listings of keys share.
@@ -29,12 +29,21 @@ func (q *request) parseListing(maxParameter string) (listing, *apiError) {
 	if l.encoding != "" && l.encoding != "url" {
 		return l, errInvalidArgument("")
 	}
-	n, err := pageSize(q.query, maxParameter)
+	n, err := pageSize(q.query, maxParameter, q.longestPage())
 	l.max = n
 	return l, err
 }
 
-func pageSize(query url.Values, parameter string) (int, *apiError) {
+// longestPage is the most that one page of the listing may hold.
+func (q *request) longestPage() int {
+	if q.operation == "ListObjectsV2" {
+		return max(maxPage, q.store.traits.longPage)
+	}
+	return maxPage
+}
+
+// pageSize reads how much one page may hold; limit is the most.
+func pageSize(query url.Values, parameter string, limit int) (int, *apiError) {
 	text := query.Get(parameter)
 	if text == "" {
 		return maxPage, nil
@@ -43,7 +52,7 @@ func pageSize(query url.Values, parameter string) (int, *apiError) {
 	if err != nil || n < 0 {
 		return 0, errInvalidArgument("")
 	}
-	return min(n, maxPage), nil
+	return min(n, limit), nil
 }
 
 // encode renders a key as the client asked for it.

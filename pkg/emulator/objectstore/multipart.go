@@ -232,7 +232,7 @@ func (q *request) listParts() (*reply, *apiError) {
 	if err := q.allowObject("s3:ListMultipartUploadParts", u.owner, u.acl); err != nil {
 		return nil, err
 	}
-	limit, err := pageSize(q.query, "max-parts")
+	limit, err := pageSize(q.query, "max-parts", maxPage)
 	if err != nil {
 		return nil, err
 	}

@@ -59,8 +59,7 @@ func withoutChunked(encoding string) string {
 // requested ACL apply, as they do to PutObject and to no other way of writing.
 func (q *request) authoriseWrite(withACL bool) *apiError {
 	if withACL {
-		if q.bucket.pab != nil && q.bucket.pab.BlockPublicAcls {
-			// The gateway of this release takes every ACL for a public one here.
+		if q.blocksACL() {
 			return errAccessDenied()
 		}
 		q.addACLContext()
@@ -192,8 +191,12 @@ func checkReadConditions(h http.Header, prefix string, v *version) *apiError {
 }
 
 func (q *request) getObject(head bool) (*reply, *apiError) {
-	v, err := q.object(q.versioned("s3:GetObject", "s3:GetObjectVersion"))
+	action := q.versioned("s3:GetObject", "s3:GetObjectVersion")
+	v, err := q.object(action)
 	if err != nil {
+		if v != nil && action == "s3:GetObject" {
+			err = q.explain(err, "missing s3:GetObject permission")
+		}
 		return nil, err
 	}
 	if err := checkReadConditions(q.http.Header, "", v); err != nil {
@@ -302,7 +305,9 @@ func (q *request) source() (*bucket, *version, *apiError) {
 	if failed != nil {
 		return nil, nil, failed
 	}
-	mayRead := func() bool { return v.acl.allows(v.owner, q.caller, permRead, b.ignorePublicACLs()) }
+	mayRead := func() bool {
+		return q.store.traits.ownerCopies && q.owns(b) || v.acl.allows(v.owner, q.caller, permRead, b.ignorePublicACLs())
+	}
 	return b, v, q.allow(b, action, b.arn(key), mayRead)
 }
 

@@ -30,7 +30,7 @@ func TestRangesAndConditions(t *testing.T) {
 		return row{log: key + " " + header + ": " + value, by: a, call: "PUT /o-bkt/" + key, body: "0123456789", header: []string{header, value}, want: want}
 	}
 	const all = "0123456789"
-	golden(t, []row{
+	l.golden(t, []row{
 		get("Range", "bytes=2-4", "206", "234"),
 		get("Range", "bytes=7-", "206", "789"),
 		get("Range", "bytes=7-99", "206", "789"),
@@ -90,7 +90,7 @@ func TestPublicReadAndACLDocuments(t *testing.T) {
 		return `<AccessControlPolicy><Owner><ID>uid-a</ID></Owner><AccessControlList>` + grants + `</AccessControlList></AccessControlPolicy>`
 	}
 	toB := `<Grant><Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="CanonicalUser"><ID>uid-b</ID></Grantee><Permission>READ</Permission></Grant>`
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "anonymous list", by: anonymous, call: "GET /p-bkt", want: "200"},
 		{log: "anonymous get", by: anonymous, call: "GET /p-bkt/k", want: "200"},
 		{log: "anonymous get for members", by: anonymous, call: "GET /p-bkt/members", want: "403 AccessDenied"},
@@ -133,7 +133,7 @@ func TestCopyAcrossOwners(t *testing.T) {
 	id := parse[initiateXML](t, b.must(t, "POST", "/x-bkt/mp?uploads", "")).UploadID
 	part := "PUT /x-bkt/mp?partNumber=1&uploadId=" + id
 	from := func(key string) []string { return []string{"X-Amz-Copy-Source", "x-bkt/" + key} }
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "CopyObject", by: b, call: "PUT /x-bkt/copy", header: from("of-a"), want: "200"},
 		{log: "UploadPartCopy of A's", by: b, call: part, header: from("of-a"), want: "403 AccessDenied"},
 		{log: "UploadPartCopy of B's", by: b, call: part, header: from("of-b"), want: "200"},
@@ -169,10 +169,10 @@ func TestDeleteVersionsPermissions(t *testing.T) {
 		}
 	}
 	a.must(t, "PUT", "/dv-bkt?policy", policyOf(statement("Allow", "uid-b", "DeleteObject", "dv-bkt dv-bkt/*", "")))
-	golden(t, []row{{log: "DeleteObject only", by: b, call: "POST /dv-bkt?delete", body: body, want: "200", then: result(0, 1)}})
+	l.golden(t, []row{{log: "DeleteObject only", by: b, call: "POST /dv-bkt?delete", body: body, want: "200", then: result(0, 1)}})
 	a.must(t, "PUT", "/dv-bkt?policy", policyOf(statement("Allow", "uid-b", "DeleteObject", "dv-bkt", ""),
 		statement("Allow", "uid-b", "DeleteObjectVersion", "dv-bkt/*", "")))
-	golden(t, []row{{log: "both", by: b, call: "POST /dv-bkt?delete", body: body, want: "200", then: result(1, 0)}})
+	l.golden(t, []row{{log: "both", by: b, call: "POST /dv-bkt?delete", body: body, want: "200", then: result(1, 0)}})
 }
 
 func TestBucketsAndOwners(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"github.com/zuber-storage/zuber/pkg/emulator/policy"
 )
 
 // Profile names the server whose behaviour is emulated.
@@ -14,8 +12,8 @@ type Profile string
 
 // The profiles.
 const (
-	// RGW is the Ceph RADOS Gateway, release 18.2.7 (Reef). Users own buckets and what they write, and
-	// ACLs decide where a bucket's policy is silent.
+	// RGW is the Ceph RADOS Gateway, in one of its releases. Users own buckets and what they write, and ACLs
+	// decide where a bucket's policy is silent.
 	RGW Profile = "rgw"
 	// StorageGRID is NetApp StorageGRID 11.9 in a cloud that gives every credentials group of an account
 	// a full-access group policy: whatever no bucket policy denies, each of them may do in every bucket of
@@ -25,7 +23,7 @@ const (
 
 // traits are where the profiles part ways; what is not here they have in common.
 type traits struct {
-	dialect    policy.Dialect
+	releaseTraits
 	maxBuckets int
 	// grid makes the bucket's account the owner of everything in it, whoever writes, opens the buckets of
 	// an account to its identities, and takes ACLs out of every decision. What else is a grid's and too
@@ -61,20 +59,22 @@ type traits struct {
 	message func(code string) string
 }
 
-// traitsOf returns nil for an unknown profile.
-func traitsOf(p Profile) *traits {
+// traitsOf returns nil for an unknown profile or release.
+func traitsOf(p Profile, r Release) *traits {
 	switch p {
 	case RGW, "":
-		return rgwTraits()
+		if release, ok := r.traits(); ok {
+			return rgwTraits(release)
+		}
 	case StorageGRID:
 		return gridTraits()
 	}
 	return nil
 }
 
-func rgwTraits() *traits {
+func rgwTraits(release releaseTraits) *traits {
 	return &traits{
-		dialect: policy.RGWReef, maxBuckets: 1000, recreate: true, conditionalWrites: true,
+		releaseTraits: release, maxBuckets: 1000, recreate: true, conditionalWrites: true,
 		checksums:      []string{"crc32", "crc32c", "crc64nvme", "sha1", "sha256"},
 		storageClasses: []string{storageClass},
 		uploadPrefix:   "2~", objectType: "Normal", keyTooLong: "InvalidObjectName", kinds: rgwKinds(),
@@ -86,6 +86,9 @@ func rgwTraits() *traits {
 		label: func(e *endpoint, h http.Header) string {
 			id := fmt.Sprintf("tx%021x-%010x-1-%s1", e.store.requests.Add(1), e.store.now().Unix(), e.region.Name)
 			h.Set("X-Amz-Request-Id", id)
+			if release.server != "" {
+				h.Set("Server", release.server)
+			}
 			return id
 		},
 		details: func(e *endpoint, _ *http.Request, t target, id string) [][2]string {

@@ -125,7 +125,7 @@ func TestChunkedBodies(t *testing.T) {
 			"X-Amz-Decoded-Content-Length", "5", "X-Amz-Trailer", trailer)
 	}
 	good := "5\r\nhello\r\n0\r\nx-amz-checksum-crc32c:" + sum64(crc32.New(crc32.MakeTable(crc32.Castagnoli)), "hello") + "\r\n\r\n"
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "unsigned with trailer", do: func() answer { return unsigned(good, "x-amz-checksum-crc32c") }, want: "200"},
 		{log: "trailer announced but missing", do: func() answer { return unsigned("5\r\nhello\r\n0\r\n\r\n", "x-amz-checksum-crc32c") },
 			want: "400 MalformedTrailerError"},
@@ -145,7 +145,7 @@ func TestDigests(t *testing.T) {
 	put := func(log, want string, header ...string) row {
 		return row{log: log, by: a, call: "PUT /d-bkt/k", body: "123456789", header: header, want: want}
 	}
-	golden(t, []row{
+	l.golden(t, []row{
 		put("crc32", "200", "X-Amz-Checksum-Crc32", "y/Q5Jg=="),
 		put("crc32c", "200", "X-Amz-Checksum-Crc32c", "4waSgw=="),
 		// 0xae8b14860a799888 is the published check value of CRC-64/NVME.
@@ -172,7 +172,7 @@ func TestSignatures(t *testing.T) {
 		return []string{"X-Amz-Date", l.clock.now().Add(offset).UTC().Format(amzDateLayout)}
 	}
 	authorization := func(value string) []string { return []string{"Authorization", value} }
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "10 minutes late", by: a, call: "GET /sig-bkt/k", header: dated(-10 * time.Minute), want: "200"},
 		{log: "20 minutes late", by: a, call: "GET /sig-bkt/k", header: dated(-20 * time.Minute), want: "403 RequestTimeTooSkewed"},
 		{log: "20 minutes early", by: a, call: "GET /sig-bkt/k", header: dated(20 * time.Minute), want: "403 RequestTimeTooSkewed"},
@@ -220,7 +220,7 @@ func TestPresigned(t *testing.T) {
 	}
 	anonymous := l.anonymous()
 	link := presign("60", "")
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "valid", by: anonymous, call: "GET " + link, want: "200"},
 		{log: "with an override", by: anonymous, call: "GET " + presign("60", "&response-content-type=text%2Fx"), want: "200",
 			then: func(t *testing.T, got answer) {
@@ -234,7 +234,7 @@ func TestPresigned(t *testing.T) {
 		{log: "no time at all", by: anonymous, call: "GET " + presign("0", ""), want: "403 AccessDenied"},
 	})
 	l.clock.advance(61 * time.Second)
-	golden(t, []row{{log: "expired", by: anonymous, call: "GET " + link, want: "403 AccessDenied"}})
+	l.golden(t, []row{{log: "expired", by: anonymous, call: "GET " + link, want: "403 AccessDenied"}})
 }
 
 // Row "SigV2 by an access user": old backup tools sign with version 2.
@@ -256,7 +256,7 @@ func TestSignatureV2(t *testing.T) {
 	expires := fmt.Sprint(l.clock.now().Add(time.Minute).Unix())
 	link := "/v2-bkt/k?AWSAccessKeyId=AKA&Expires=" + expires + "&Signature=" +
 		url.QueryEscape(sign("secret-of-A", "GET\n\n\n"+expires+"\n/v2-bkt/k"))
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "put", by: raw, call: "PUT /v2-bkt/k", body: "x",
 			header: append(header("secret-of-A", put), "Content-Type", "text/plain", "X-Amz-Acl", "private"), want: "200"},
 		{log: "list uploads", by: raw, call: "GET /v2-bkt?uploads&max-uploads=5",
@@ -266,7 +266,7 @@ func TestSignatureV2(t *testing.T) {
 		{log: "presigned", by: raw, call: "GET " + link, want: "200"},
 	})
 	l.clock.advance(time.Hour)
-	golden(t, []row{
+	l.golden(t, []row{
 		{log: "presigned, expired", by: raw, call: "GET " + link, want: "403 AccessDenied"},
 		{log: "an hour late", by: raw, call: "GET /v2-bkt", header: header("secret-of-A", "GET\n\n\n"+date+"\n/v2-bkt"), want: "403 RequestTimeTooSkewed"},
 	})

@@ -73,6 +73,8 @@ type Region struct {
 type Options struct {
 	// Profile is the server to emulate; empty means RGW.
 	Profile Profile
+	// Release is the release of RGW; empty means Reef. StorageGRID has but one.
+	Release Release
 	// Keys knows the access keys. Nil means that no key is known, only anonymous requests succeed.
 	Keys Keys
 	// Now is the clock; nil means time.Now. It decides signature ages, time stamps and retention.
@@ -101,7 +103,7 @@ type BucketInfo struct {
 
 // Store is one realm. All methods are safe for concurrent use.
 type Store struct {
-	traits      *traits // nil for an unknown profile
+	traits      *traits // nil for an unknown profile or release
 	keys        Keys
 	now         func() time.Time
 	regions     []Region
@@ -116,7 +118,7 @@ type Store struct {
 // New returns an empty store. Later changes to the slices in o have no effect.
 func New(o Options) *Store {
 	s := &Store{
-		traits:      traitsOf(o.Profile),
+		traits:      traitsOf(o.Profile, o.Release),
 		keys:        o.Keys,
 		now:         o.Now,
 		maxBuckets:  o.MaxBuckets,
@@ -137,8 +139,8 @@ func New(o Options) *Store {
 }
 
 // Handler returns the S3 endpoint of a region. The handler of a region that the store does not have, and
-// every handler of a store of an unknown profile, answers every request with 500. The handler must be served directly: a ServeMux in front of it would
-// rewrite object keys that hold empty or dot segments.
+// every handler of a store of an unknown profile or release, answers every request with 500. The handler must
+// be served directly: a ServeMux in front of it would rewrite object keys that hold empty or dot segments.
 func (s *Store) Handler(region string) http.Handler {
 	for i := range s.regions {
 		if s.regions[i].Name == region && s.traits != nil {
@@ -146,7 +148,7 @@ func (s *Store) Handler(region string) http.Handler {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "no such region or profile", http.StatusInternalServerError)
+		http.Error(w, "no such region, profile or release", http.StatusInternalServerError)
 	})
 }
 
@@ -189,7 +191,7 @@ func (s *Store) Buckets() []BucketInfo {
 	return infos
 }
 
-// master is the region that holds the metadata; it alone honours a LocationConstraint.
+// master is the region that holds the metadata.
 func (s *Store) master() string {
 	if len(s.regions) == 0 {
 		return ""

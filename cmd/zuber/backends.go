@@ -229,7 +229,7 @@ func withoutTLS(specs []backendSpec) []string {
 // each. Where the bucket goes into the host name, the endpoints have names below
 // localhost, which are reached on this machine whatever the resolver says.
 func startEmulator(s backendSettings, virtualHosted bool) (*emulator.Emulator, []backendSpec, error) {
-	e, err := emulator.Start(emulator.Options{KeyDelay: keyDelays(s.KeyDelay), Seed: s.Seed})
+	e, err := emulator.Start(s.options())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -261,13 +261,6 @@ func byHostName(endpoints, domains map[string]string) map[string]string {
 		named[region] = "http://" + domains[region] + endpoint[strings.LastIndex(endpoint, ":"):]
 	}
 	return named
-}
-
-func keyDelays(choice string) map[string]emulator.Delay {
-	if choice == delayRealistic {
-		return emulator.RealisticKeyDelay()
-	}
-	return nil
 }
 
 // localhostTransport connects every name below localhost to loopback, as RFC

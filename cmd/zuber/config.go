@@ -15,6 +15,8 @@ import (
 
 	"github.com/zuber-storage/zuber/pkg/cosi"
 	"github.com/zuber-storage/zuber/pkg/driver"
+	"github.com/zuber-storage/zuber/pkg/emulator"
+	"github.com/zuber-storage/zuber/pkg/emulator/objectstore"
 )
 
 // The variables that are read besides the ZUBER_ ones. None of ours begins with
@@ -44,6 +46,7 @@ const (
 	flagListen          = "listen"
 	flagKeyDelay        = "key-delay"
 	flagSeed            = "seed"
+	flagRGWRelease      = "rgw-release"
 	flagToken           = "token"
 	flagAllowRemote     = "allow-remote"
 	flagBackend         = "backend"
@@ -71,8 +74,7 @@ type backendSettings struct {
 	DriverName string
 	ConfigFile string
 	Emulate    bool
-	KeyDelay   string
-	Seed       uint64
+	emulatorSettings
 }
 
 func (s *backendSettings) bind(fs *pflag.FlagSet) {
@@ -83,18 +85,40 @@ func (s *backendSettings) bind(fs *pflag.FlagSet) {
 			envStackitKey+", "+envStackitKeyPath+" or "+envStackitEmail+" one named stackit")
 	fs.BoolVar(&s.Emulate, flagEmulate, false,
 		"run against clouds inside this process, one back end each: no account, no network, nothing kept; credentials in the environment are not used")
-	bindEmulator(fs, &s.KeyDelay, &s.Seed)
+	s.emulatorSettings.bind(fs)
 }
 
-func bindEmulator(fs *pflag.FlagSet, keyDelay *string, seed *uint64) {
-	fs.StringVar(keyDelay, flagKeyDelay, delayNone,
+// emulatorSettings says what the emulator is like.
+type emulatorSettings struct {
+	KeyDelay   string
+	Seed       uint64
+	RGWRelease string
+}
+
+func (s *emulatorSettings) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&s.KeyDelay, flagKeyDelay, delayNone,
 		"how long the emulator takes to learn a new key and to forget a removed one: none, or realistic (up to 20 s)")
-	fs.Uint64Var(seed, flagSeed, 1, "seed of the emulator's chance, for key delays")
+	fs.Uint64Var(&s.Seed, flagSeed, 1, "seed of the emulator's chance, for key delays")
+	fs.StringVar(&s.RGWRelease, flagRGWRelease, string(objectstore.Reef),
+		"release of the Ceph gateway that cloudscale.ch's S3 is emulated after: reef (18.2.7), or tentacle (20.2.4)")
+}
+
+func (s *emulatorSettings) check(c *collector) {
+	oneOf(c, flagKeyDelay, s.KeyDelay, delayNone, delayRealistic)
+	oneOf(c, flagRGWRelease, s.RGWRelease, string(objectstore.Reef), string(objectstore.Tentacle))
+}
+
+func (s *emulatorSettings) options() emulator.Options {
+	o := emulator.Options{Seed: s.Seed, RGWRelease: objectstore.Release(s.RGWRelease)}
+	if s.KeyDelay == delayRealistic {
+		o.KeyDelay = emulator.RealisticKeyDelay()
+	}
+	return o
 }
 
 func (s *backendSettings) check(c *collector) {
 	checkDriverName(c, s.DriverName)
-	oneOf(c, flagKeyDelay, s.KeyDelay, delayNone, delayRealistic)
+	s.emulatorSettings.check(c)
 	if s.Emulate && s.ConfigFile != "" {
 		c.addf("--%s and --%s exclude each other: the emulator brings its own back ends", flagEmulate, flagConfig)
 	}
@@ -168,9 +192,8 @@ func (s *serveSettings) metricsEnabled() bool {
 
 // emulateSettings is the configuration of `zuber emulate`.
 type emulateSettings struct {
+	emulatorSettings
 	Listen      string
-	KeyDelay    string
-	Seed        uint64
 	Token       string
 	AllowRemote bool
 }
@@ -178,13 +201,13 @@ type emulateSettings struct {
 func (s *emulateSettings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.Listen, flagListen, "127.0.0.1:7470",
 		"host:port of cloudscale.ch's control plane; all other endpoints take the ports after it, or free ones when the port is 0")
-	bindEmulator(fs, &s.KeyDelay, &s.Seed)
+	s.emulatorSettings.bind(fs)
 	fs.StringVar(&s.Token, flagToken, "", "token of cloudscale.ch's control plane; without it a random one, which is printed (it opens nothing but this emulator)")
 	fs.BoolVar(&s.AllowRemote, flagAllowRemote, false, "listen on an address that is not loopback, although anyone who reaches it is served")
 }
 
 func (s *emulateSettings) check(c *collector) {
-	oneOf(c, flagKeyDelay, s.KeyDelay, delayNone, delayRealistic)
+	s.emulatorSettings.check(c)
 	if s.Token != "" {
 		if _, err := parseToken(s.Token); err != nil {
 			c.addf("--%s: %w", flagToken, err)

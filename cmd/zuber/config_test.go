@@ -150,9 +150,10 @@ func TestFaults(t *testing.T) {
 			},
 		},
 		"emulator's port": {
-			args: []string{"emulate", "--listen", "127.0.0.1:http9", "--key-delay", "slow"},
+			args: []string{"emulate", "--listen", "127.0.0.1:http9", "--key-delay", "slow", "--rgw-release", "squid"},
 			want: []string{
 				`--key-delay "slow": want none or realistic`,
+				`--rgw-release "squid": want reef or tentacle`,
 				`--listen "127.0.0.1:http9": "http9" is not a port from 0 to 65535`,
 			},
 		},

@@ -40,8 +40,9 @@ ends.`,
 
 // emulate runs until ctx ends, which is no error.
 func emulate(ctx context.Context, a *app, s emulateSettings) (err error) {
-	//nolint:contextcheck // the emulator ends with Close
-	cloud, err := emulator.Start(emulator.Options{Listen: s.Listen, KeyDelay: keyDelays(s.KeyDelay), Seed: s.Seed, Token: s.Token})
+	options := s.options()
+	options.Listen, options.Token = s.Listen, s.Token
+	cloud, err := emulator.Start(options) //nolint:contextcheck // the emulator ends with Close
 	if err != nil {
 		return err
 	}

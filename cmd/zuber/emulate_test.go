@@ -55,6 +55,31 @@ func TestEmulateOnTakenPort(t *testing.T) {
 	wantLines(t, "stderr", got.stderr, "zuber: emulator: listen: ")
 }
 
+// TestEmulateRelease takes the release from the gateway itself.
+func TestEmulateRelease(t *testing.T) {
+	for release, want := range map[string]string{"reef": "", "tentacle": "Ceph Object Gateway (tentacle)"} {
+		b := start(t, environment{"ZUBER_RGW_RELEASE": release}, "emulate", "--listen", "127.0.0.1:0")
+		b.stdout.line(t, "Interrupt (Ctrl-C) ends it.")
+		wantLines(t, "stdout", b.stdout.String(), "("+release+")\n")
+		endpoint := regexp.MustCompile(`aws --endpoint-url (http://\S+) `).FindStringSubmatch(b.stdout.String())
+		if endpoint == nil {
+			t.Fatalf("no S3 endpoint is printed:\n%s", b.stdout)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, endpoint[1], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if got := resp.Header.Get("Server"); got != want {
+			t.Errorf("%s: the server calls itself %q, want %q", release, got, want)
+		}
+	}
+}
+
 // TestEmulateKeyDelay reads the delays in force from the emulator itself.
 func TestEmulateKeyDelay(t *testing.T) {
 	for choice, delayed := range map[string]bool{delayNone: false, delayRealistic: true} {

@@ -349,7 +349,7 @@ func TestSamples(t *testing.T) {
 		}
 	}
 
-	cloud, specs, err := startEmulator(backendSettings{KeyDelay: delayNone}, false)
+	cloud, specs, err := startEmulator(backendSettings{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

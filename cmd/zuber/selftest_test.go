@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
+	"github.com/zuber-storage/zuber/pkg/emulator/objectstore"
 )
 
 // results reads JSON output and checks its form.
@@ -38,7 +39,14 @@ func wantNothingLeft(t *testing.T, cloud *emulator.Emulator) {
 }
 
 func TestSelftestEmulated(t *testing.T) {
-	got := command(t, environment{envToken: "a-token-of-a-real-account"}, "selftest", "--emulate")
+	for _, release := range objectstore.Releases() {
+		t.Run(string(release), func(t *testing.T) { selftestEmulated(t, "--rgw-release", string(release)) })
+	}
+}
+
+func selftestEmulated(t *testing.T, args ...string) {
+	t.Helper()
+	got := command(t, environment{envToken: "a-token-of-a-real-account"}, append([]string{"selftest", "--emulate"}, args...)...)
 	if got.code != exitOK || got.stderr != "" {
 		t.Fatal(got)
 	}

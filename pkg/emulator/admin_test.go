@@ -140,7 +140,7 @@ func TestAdminCallsAndState(t *testing.T) {
 	}
 	got := state.Clouds["cloudscale"]
 	wantBucket := bucketState{Name: "box", Region: "lpg", OwnerUID: u.ID, Objects: 1, Bytes: 5}
-	if len(got.Users) != 1 || got.Users[0].ID != u.ID || !slices.Equal(got.Buckets, []bucketState{wantBucket}) || state.Calls != len(calls) {
+	if got.Release != "reef" || len(got.Users) != 1 || got.Users[0].ID != u.ID || !slices.Equal(got.Buckets, []bucketState{wantBucket}) || state.Calls != len(calls) {
 		t.Errorf("state is %s", answer)
 	}
 	for what, secret := range map[string]string{"secret key": u.Keys[0].SecretKey, "token": cs.Token} {

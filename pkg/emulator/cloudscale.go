@@ -59,6 +59,8 @@ type Cloudscale struct {
 	// Domains are, by region, the host suffix of virtual-hosted requests:
 	// <bucket>.<domain>, to be connected to the host and port of Endpoints.
 	Domains map[string]string
+	// Release is the release of the S3 gateway.
+	Release objectstore.Release
 
 	now    func() time.Time
 	zurich *time.Location
@@ -104,6 +106,12 @@ func newCloudscale(o Options) (*Cloudscale, error) {
 	if !tokenPattern.MatchString(o.Token) {
 		return nil, fmt.Errorf("the token holds characters other than letters, digits, %q", "-._")
 	}
+	if o.RGWRelease == "" {
+		o.RGWRelease = objectstore.Reef
+	}
+	if known := objectstore.Releases(); !slices.Contains(known, o.RGWRelease) {
+		return nil, fmt.Errorf("unknown RGW release %q, there are %q", o.RGWRelease, known)
+	}
 	zurich, err := loadZurich()
 	if err != nil {
 		return nil, err
@@ -114,6 +122,7 @@ func newCloudscale(o Options) (*Cloudscale, error) {
 		ForeignToken:  o.Token + "-foreign",
 		Endpoints:     map[string]string{},
 		Domains:       map[string]string{},
+		Release:       o.RGWRelease,
 		now:           o.Now,
 		zurich:        zurich,
 		projects:      map[string]string{},
@@ -135,7 +144,9 @@ func newCloudscale(o Options) (*Cloudscale, error) {
 			URL:     func() string { return c.Endpoints[name] },
 		})
 	}
-	c.store = objectstore.New(objectstore.Options{Profile: objectstore.RGW, Keys: c.ring, Now: o.Now, Regions: regions})
+	c.store = objectstore.New(objectstore.Options{
+		Profile: objectstore.RGW, Release: c.Release, Keys: c.ring, Now: o.Now, Regions: regions,
+	})
 	return c, nil
 }
 
@@ -183,6 +194,7 @@ type cloudscaleState struct {
 	APIURL    string            `json:"apiURL"`
 	Endpoints map[string]string `json:"endpoints"`
 	Domains   map[string]string `json:"domains"`
+	Release   string            `json:"release"`
 	Users     []User            `json:"users"`
 	Buckets   []bucketState     `json:"buckets"`
 }
@@ -196,7 +208,10 @@ type bucketState struct {
 }
 
 func (c *Cloudscale) state() any {
-	s := cloudscaleState{APIURL: c.APIURL, Endpoints: c.Endpoints, Domains: c.Domains, Users: c.Users(), Buckets: []bucketState{}}
+	s := cloudscaleState{
+		APIURL: c.APIURL, Endpoints: c.Endpoints, Domains: c.Domains, Release: string(c.Release),
+		Users: c.Users(), Buckets: []bucketState{},
+	}
 	for _, b := range c.store.Buckets() {
 		s.Buckets = append(s.Buckets, bucketState{b.Name, b.Region, b.OwnerUID, b.Objects, b.Bytes})
 	}
@@ -211,6 +226,7 @@ const cloudscaleDescription = `cloudscale.ch, emulated
   control plane    %[1]s
   S3 in %[2]s        %[3]s   (metadata master)
   S3 in %[4]s        %[5]s
+  S3 server        Ceph RGW %[9]s
   token            %[6]s
   read-only token  %[7]s   (sees no secret keys)
   foreign token    %[8]s   (another project)
@@ -244,7 +260,7 @@ Faults, calls and state; the second line makes the next PutObject fail, the thir
 func (c *Cloudscale) describe(w io.Writer) error {
 	_, err := fmt.Fprintf(w, cloudscaleDescription, c.APIURL,
 		cloudscaleMaster, c.Endpoints[cloudscaleMaster], cloudscaleSecondary, c.Endpoints[cloudscaleSecondary],
-		c.Token, c.ReadOnlyToken, c.ForeignToken)
+		c.Token, c.ReadOnlyToken, c.ForeignToken, c.Release.Version())
 	return err
 }
 

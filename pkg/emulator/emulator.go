@@ -14,6 +14,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/zuber-storage/zuber/pkg/emulator/objectstore"
 )
 
 // Plane names, as Fault and Call use them.
@@ -48,6 +50,9 @@ type Options struct {
 	// restart; the other tokens are derived from it. Empty makes a random one.
 	// Allowed are letters, digits, "-", "." and "_".
 	Token string
+	// RGWRelease is the release of the Ceph gateway behind cloudscale's S3
+	// endpoints, default objectstore.Reef. Which one the cloud runs is not known.
+	RGWRelease objectstore.Release
 	// Stackit configures the second cloud.
 	Stackit StackitOptions
 }

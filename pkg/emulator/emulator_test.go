@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
+
+	"github.com/zuber-storage/zuber/pkg/emulator/objectstore"
 )
 
 func TestSeveralInstances(t *testing.T) {
@@ -52,6 +54,27 @@ func TestFixedToken(t *testing.T) {
 		if _, err := Start(Options{Token: bad}); err == nil {
 			t.Errorf("Start took the token %q", bad)
 		}
+	}
+}
+
+func TestRelease(t *testing.T) {
+	for _, release := range objectstore.Releases() {
+		cs := start(t, Options{RGWRelease: release}).Cloudscale()
+		for region, endpoint := range cs.Endpoints {
+			resp, _ := call(t, request{method: "GET", url: endpoint})
+			if tentacle := resp.Header.Get("Server") == "Ceph Object Gateway (tentacle)"; tentacle != (release == objectstore.Tentacle) {
+				t.Errorf("%s, asked for %s: server %q", region, release, resp.Header.Get("Server"))
+			}
+		}
+		if cs.Release != release || !strings.Contains(release.Version(), string(release)) {
+			t.Errorf("release %s is %s, %s", release, cs.Release, release.Version())
+		}
+	}
+	if got := start(t, Options{}).Cloudscale().Release; got != objectstore.Reef {
+		t.Errorf("the default release is %s", got)
+	}
+	if _, err := Start(Options{RGWRelease: "quincy"}); err == nil || !strings.Contains(err.Error(), `unknown RGW release "quincy"`) {
+		t.Errorf("Start took an unknown release: %v", err)
 	}
 }
 
@@ -332,7 +355,7 @@ func TestDescribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	for _, want := range []string{cs.APIURL, cs.Token, cs.ReadOnlyToken, cs.ForeignToken, cs.Endpoints["rma"], cs.Endpoints["lpg"], "aws --endpoint-url", "rclone"} {
+	for _, want := range []string{cs.APIURL, cs.Token, cs.ReadOnlyToken, cs.ForeignToken, cs.Endpoints["rma"], cs.Endpoints["lpg"], "Ceph RGW 18.2.7 (reef)\n", "aws --endpoint-url", "rclone"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

@@ -20,6 +20,14 @@ const (
 // Releases lists the releases, the default one first.
 func Releases() []Release { return []Release{Reef, Tentacle} }
 
+// Version returns the number and the name of a known release.
+func (r Release) Version() string {
+	if r == Tentacle {
+		return "20.2.4 (tentacle)"
+	}
+	return "18.2.7 (reef)"
+}
+
 // releaseTraits are the switches between the releases of the gateway. All of them off is Reef, and what a
 // later release was not asked it answers as Reef does.
 type releaseTraits struct {
@@ -46,7 +54,7 @@ type releaseTraits struct {
 	ownerCopies bool
 	// tellsPublicACLs makes BlockPublicAcls refuse the uploads with a public ACL, and not every upload.
 	tellsPublicACLs bool
-	// longPage is the most that ListObjectsV2 was seen to list at once, where that is more than maxPage.
+	// longPage is the longest page of ListObjectsV2 that was asked for and granted, where that is more than maxPage.
 	longPage int
 }
 

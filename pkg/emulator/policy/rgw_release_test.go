@@ -34,8 +34,8 @@ func TestParseByRelease(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			checkParse(t, policy.RGWReef, tt.doc, "InvalidArgument", tt.reef)
-			checkParse(t, policy.RGWTentacle, tt.doc, "InvalidArgument", tt.tentacle)
+			checkParse(t, policy.RGWReef, tt.doc, tt.reef)
+			checkParse(t, policy.RGWTentacle, tt.doc, tt.tentacle)
 		})
 	}
 }

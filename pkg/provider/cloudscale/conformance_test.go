@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
+	"github.com/zuber-storage/zuber/pkg/emulator/objectstore"
 	"github.com/zuber-storage/zuber/pkg/provider"
 	"github.com/zuber-storage/zuber/pkg/provider/conformance"
 	"github.com/zuber-storage/zuber/pkg/s3"
@@ -14,14 +15,17 @@ import (
 func TestConformance(t *testing.T) {
 	late := map[string]emulator.Delay{"lpg": {Max: 80 * time.Millisecond}}
 	for name, tc := range map[string]struct {
-		region string
-		delay  map[string]emulator.Delay
+		region  string
+		options emulator.Options
 	}{
-		"rma":                {"rma", nil},
-		"lpg":                {"lpg", nil},
-		"lpg with late keys": {"lpg", late},
+		"rma":                            {"rma", emulator.Options{}},
+		"lpg":                            {"lpg", emulator.Options{}},
+		"lpg with late keys":             {"lpg", emulator.Options{KeyDelay: late}},
+		"rma on Tentacle":                {"rma", emulator.Options{RGWRelease: objectstore.Tentacle}},
+		"lpg on Tentacle":                {"lpg", emulator.Options{RGWRelease: objectstore.Tentacle}},
+		"lpg on Tentacle with late keys": {"lpg", emulator.Options{RGWRelease: objectstore.Tentacle, KeyDelay: late}},
 	} {
-		c := newCloud(t, emulator.Options{KeyDelay: tc.delay})
+		c := newCloud(t, tc.options)
 		owner := func(_ context.Context, b provider.Bucket) (*s3.Client, error) { return c.clientOf(c.Provider, b), nil }
 		for _, check := range conformance.Checks(conformance.Options{Region: tc.region, Owner: owner}) {
 			t.Run(name+"/"+check.Name, func(t *testing.T) {

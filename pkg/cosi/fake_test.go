@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/klog/v2/textlogger"
+	cosiv1alpha1 "sigs.k8s.io/container-object-storage-interface/proto"
 
+	"github.com/zuber-storage/zuber/pkg/cosi/v1alpha2pb"
 	"github.com/zuber-storage/zuber/pkg/driver"
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
@@ -170,6 +172,16 @@ func dial(t *testing.T, path string) *grpc.ClientConn {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
+}
+
+// alpha1 is v1alpha1's own client of the same faces.
+func (c *Client) alpha1() cosiv1alpha1.ProvisionerClient {
+	return cosiv1alpha1.NewProvisionerClient(c.process.conn)
+}
+
+// alpha2 is v1alpha2's own client of the same faces.
+func (c *Client) alpha2() v1alpha2pb.ProvisionerClient {
+	return v1alpha2pb.NewProvisionerClient(c.process.conn)
 }
 
 // inProcess is a client over the same faces, closed with the test.

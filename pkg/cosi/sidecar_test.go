@@ -91,7 +91,7 @@ func TestLifecycle(t *testing.T) {
 // TestBucketInfo is what v1alpha1's answer to a create says of the bucket.
 func TestBucketInfo(t *testing.T) {
 	cloud := newCloud(t)
-	resp, err := cloud.process().provisioner.DriverCreateBucket(t.Context(), &cosiv1alpha1.DriverCreateBucketRequest{Name: "bucket-1", Parameters: rma()})
+	resp, err := cloud.process().alpha1().DriverCreateBucket(t.Context(), &cosiv1alpha1.DriverCreateBucketRequest{Name: "bucket-1", Parameters: rma()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +372,7 @@ func TestAuthenticationType(t *testing.T) {
 		cosiv1alpha1.AuthenticationType_IAM:                       {codes.Unimplemented, []string{"IAM", "authenticationType: Key"}},
 		7:                                                         {codes.InvalidArgument, []string{"arrived as 7"}},
 	} {
-		_, err := c.provisioner.DriverGrantBucketAccess(t.Context(), &cosiv1alpha1.DriverGrantBucketAccessRequest{
+		_, err := c.alpha1().DriverGrantBucketAccess(t.Context(), &cosiv1alpha1.DriverGrantBucketAccessRequest{
 			BucketId: id, Name: "ba-1", AuthenticationType: authentication})
 		st := status.Convert(err)
 		if st.Code() != want.code || len(st.Details()) != 0 {

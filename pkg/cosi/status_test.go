@@ -35,7 +35,7 @@ func TestStatusTableIsComplete(t *testing.T) {
 			t.Errorf("%v has no row", s)
 			continue
 		}
-		for _, v := range []apiVersion{v1alpha1, v1alpha2} {
+		for _, v := range []APIVersion{V1alpha1, V1alpha2} {
 			if c := r.code(v); c == codes.OK || c == codes.Unknown || c == codes.Internal {
 				t.Errorf("%v becomes %v in %s", s, c, v)
 			}
@@ -83,11 +83,11 @@ func TestCodeOf(t *testing.T) {
 		"a bare cancellation":              {t.Context(), context.Canceled, codes.Canceled},
 		"nothing known":                    {t.Context(), wrap(), codes.Internal},
 	} {
-		if got := codeOf(c.ctx, v1alpha1, c.err); got != c.want {
+		if got := codeOf(c.ctx, V1alpha1, c.err); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	if got := codeOf(t.Context(), v1alpha2, wrap(provider.ErrAlreadyExists)); got != codes.AlreadyExists {
+	if got := codeOf(t.Context(), V1alpha2, wrap(provider.ErrAlreadyExists)); got != codes.AlreadyExists {
 		t.Errorf("v1alpha2 taken: %v", got)
 	}
 }
@@ -102,7 +102,7 @@ func TestStatusIsForPeople(t *testing.T) {
 		"invalid": "a\xff\xfeb",
 		"seams":   "a\u2028b\u0085c",
 	} {
-		err := statusOf(t.Context(), v1alpha1, time.Second, fmt.Errorf("%w: %s", provider.ErrConflict, text))
+		err := statusOf(t.Context(), V1alpha1, time.Second, fmt.Errorf("%w: %s", provider.ErrConflict, text))
 		st, ok := status.FromError(err)
 		if !ok || st.Code() != codes.Aborted || len(st.Details()) != 0 {
 			t.Fatalf("%s: %v", name, err)
@@ -115,7 +115,7 @@ func TestStatusIsForPeople(t *testing.T) {
 			t.Errorf("%s: cut to %d bytes: …%q", name, len(m), m[len(m)-8:])
 		}
 	}
-	if statusOf(t.Context(), v1alpha1, time.Second, nil) != nil {
+	if statusOf(t.Context(), V1alpha1, time.Second, nil) != nil {
 		t.Error("success became an error")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,20 +16,30 @@ import (
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
-// TestStatusTableIsComplete: every sentinel has exactly one row, and each
-// version's codes are such as its sidecar can live with.
-func TestStatusTableIsComplete(t *testing.T) {
+// TestStatusTable walks the table: every sentinel has one row with a reason, and each
+// version's code is one that its sidecar does the right thing with.
+func TestStatusTable(t *testing.T) {
+	// What the sidecars do with a code: seen of the real ones.
+	v1alpha1Breaks := map[codes.Code]string{codes.AlreadyExists: "hangs a create and crashes on a grant", codes.OK: "is no error"}
+	v1alpha2GivesUp := map[codes.Code]bool{codes.InvalidArgument: true, codes.AlreadyExists: true, codes.Unimplemented: true, codes.OutOfRange: true}
+	// Which errors another request alone can cure.
+	hopeless := map[error]bool{provider.ErrInvalidArgument: true, provider.ErrAlreadyExists: true, provider.ErrUnsupported: true}
+	// Codes that the run-time of gRPC answers with, or that mean something else.
+	notOurs := []codes.Code{codes.OK, codes.Unknown, codes.Internal, codes.DeadlineExceeded, codes.Canceled, codes.OutOfRange, codes.DataLoss}
+
 	rows := map[error]statusRow{}
 	for _, r := range statusTable() {
 		if _, twice := rows[r.sentinel]; twice {
 			t.Errorf("%v has two rows", r.sentinel)
 		}
 		rows[r.sentinel] = r
+		if len(strings.Fields(r.why)) < 4 {
+			t.Errorf("%v has no reason", r.sentinel)
+		}
 	}
 	if len(rows) != len(provider.Sentinels()) {
 		t.Errorf("%d rows for %d sentinels", len(rows), len(provider.Sentinels()))
 	}
-	terminal := map[error]bool{provider.ErrInvalidArgument: true, provider.ErrAlreadyExists: true, provider.ErrUnsupported: true}
 	for _, s := range provider.Sentinels() {
 		r, ok := rows[s]
 		if !ok {
@@ -36,22 +47,21 @@ func TestStatusTableIsComplete(t *testing.T) {
 			continue
 		}
 		for _, v := range []APIVersion{V1alpha1, V1alpha2} {
-			if c := r.code(v); c == codes.OK || c == codes.Unknown || c == codes.Internal {
+			if c := r.code(v); slices.Contains(notOurs, c) {
 				t.Errorf("%v becomes %v in %s", s, c, v)
 			}
-		}
-		if r.v1alpha1 == codes.AlreadyExists {
-			t.Errorf("%v becomes AlreadyExists in v1alpha1, which crashes its sidecar", s)
-		}
-		switch r.v1alpha2 {
-		case codes.InvalidArgument, codes.AlreadyExists, codes.Unimplemented, codes.OutOfRange:
-			if !terminal[s] {
-				t.Errorf("%v becomes %v in v1alpha2, which is never repeated", s, r.v1alpha2)
+			if c := r.code(v); (c == codes.NotFound) != (s == provider.ErrNotFound) {
+				t.Errorf("%v becomes %v in %s: NotFound ends v1alpha1's deletions and makes v1alpha2 wait", s, c, v)
 			}
-		default:
-			if terminal[s] {
-				t.Errorf("%v becomes %v in v1alpha2, which is repeated for ever", s, r.v1alpha2)
-			}
+		}
+		if why := v1alpha1Breaks[r.v1alpha1]; why != "" {
+			t.Errorf("%v becomes %v in v1alpha1, which %s", s, r.v1alpha1, why)
+		}
+		switch final := v1alpha2GivesUp[r.v1alpha2]; {
+		case final && !hopeless[s]:
+			t.Errorf("%v becomes %v in v1alpha2, which is never repeated", s, r.v1alpha2)
+		case !final && hopeless[s]:
+			t.Errorf("%v becomes %v in v1alpha2, which is repeated for ever", s, r.v1alpha2)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestStatusTable(t *testing.T) {
 			if c := r.code(v); slices.Contains(notOurs, c) {
 				t.Errorf("%v becomes %v in %s", s, c, v)
 			}
-			if c := r.code(v); (c == codes.NotFound) != (s == provider.ErrNotFound) {
+			if c := r.code(v); (c == codes.NotFound) != errors.Is(s, provider.ErrNotFound) {
 				t.Errorf("%v becomes %v in %s: NotFound ends v1alpha1's deletions and makes v1alpha2 wait", s, c, v)
 			}
 		}

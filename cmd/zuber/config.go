@@ -56,6 +56,7 @@ const (
 	flagKeep            = "keep"
 	flagOutput          = "output"
 	flagTimeout         = "timeout"
+	flagAPIVersion      = "api-version"
 	flagRoot            = "root"
 )
 
@@ -229,6 +230,7 @@ type selftestSettings struct {
 	Regions     []string
 	EndpointURL string
 	PathStyle   bool
+	APIVersion  string
 	Keep        bool
 	Output      string
 	Timeout     time.Duration
@@ -241,6 +243,7 @@ func (s *selftestSettings) bind(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&s.Regions, flagRegion, nil, "region to test, may be repeated; without it every region of the back end. Of several back ends those are tested that have it")
 	fs.StringVar(&s.EndpointURL, flagEndpointURL, "", "S3 endpoint to use instead of the region's own, as the BucketClass parameter endpointURL does")
 	fs.BoolVar(&s.PathStyle, flagPathStyle, true, "address buckets by path; false puts the bucket into the host name, as the parameter s3PathStyle does")
+	fs.StringVar(&s.APIVersion, flagAPIVersion, string(cosi.V1alpha1), "version of the COSI API to call the driver by: v1alpha1 or v1alpha2")
 	fs.BoolVar(&s.Keep, flagKeep, false, "after a failure leave what was made, and say what it is")
 	fs.StringVar(&s.Output, flagOutput, formatText, "output: text, or json (one object per back end and region, one a line)")
 	fs.DurationVar(&s.Timeout, flagTimeout, 5*time.Minute, "longest time for one back end and region")
@@ -250,6 +253,7 @@ func (s *selftestSettings) bind(fs *pflag.FlagSet) {
 func (s *selftestSettings) check(c *collector) {
 	s.backendSettings.check(c)
 	oneOf(c, flagOutput, s.Output, formatText, formatJSON)
+	oneOf(c, flagAPIVersion, s.APIVersion, string(cosi.V1alpha1), string(cosi.V1alpha2))
 	positive(c, flagTimeout, s.Timeout)
 	if s.Verbosity < 0 || s.Verbosity > 10 {
 		c.addf("--%s is %d: it goes from 0 to 10", flagVerbosity, s.Verbosity)

@@ -98,7 +98,7 @@ func selftest(ctx context.Context, a *app, s selftestSettings, specs []backendSp
 	for _, b := range chosen {
 		t := tester{
 			settings:    s,
-			client:      client,
+			client:      client.Speaking(cosi.APIVersion(s.APIVersion)),
 			backend:     b,
 			nameBackend: len(backends) > 1,
 			regions:     regions,
@@ -166,7 +166,7 @@ func (t tester) run(ctx context.Context, tested map[string]bool) bool {
 	if len(regions) == 0 || t.mayLack {
 		offered, err := t.offered(ctx)
 		if err != nil {
-			r := result{Backend: t.backend.Name, Provider: t.backend.Kind, Steps: []stepResult{}}
+			r := t.newResult("")
 			t.reporter.begin(r, t.settings)
 			r.add(stepResult{Name: "list regions", Detail: err.Error()})
 			t.reporter.step(r)
@@ -186,6 +186,11 @@ func (t tester) run(ctx context.Context, tested map[string]bool) bool {
 		}
 	}
 	return passed
+}
+
+// newResult is the outcome of a test that has not begun.
+func (t tester) newResult(region string) result {
+	return result{Backend: t.backend.Name, Provider: t.backend.Kind, Region: region, APIVersion: t.settings.APIVersion, Steps: []stepResult{}}
 }
 
 // offered asks the back end for its regions.

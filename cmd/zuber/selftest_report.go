@@ -6,16 +6,19 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/zuber-storage/zuber/pkg/cosi"
 )
 
 // result is the outcome for one back end and region, and the form of the JSON
 // output.
 type result struct {
-	Backend  string       `json:"backend"`
-	Provider string       `json:"provider"`
-	Region   string       `json:"region"`
-	Passed   bool         `json:"passed"`
-	Steps    []stepResult `json:"steps"`
+	Backend    string       `json:"backend"`
+	Provider   string       `json:"provider"`
+	Region     string       `json:"region"`
+	APIVersion string       `json:"apiVersion"`
+	Passed     bool         `json:"passed"`
+	Steps      []stepResult `json:"steps"`
 }
 
 // stepResult is one step. Detail says what was seen, or why it failed.
@@ -82,6 +85,9 @@ func (t *textReporter) begin(r result, s selftestSettings) {
 	}
 	if r.Region != "" {
 		where += ", region " + r.Region
+	}
+	if r.APIVersion != string(cosi.V1alpha1) {
+		where += ", " + r.APIVersion
 	}
 	if s.Emulate {
 		where += ", emulated"

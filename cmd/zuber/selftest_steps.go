@@ -68,7 +68,8 @@ type testStep struct {
 // runRegion carries the steps out up to the first failure, and then cleans up.
 func (t tester) runRegion(ctx context.Context, region string) bool {
 	r := t.newTestRun(region)
-	res := result{Backend: t.backend.Name, Provider: t.backend.Kind, Region: region, Passed: true, Steps: []stepResult{}}
+	res := t.newResult(region)
+	res.Passed = true
 	t.reporter.begin(res, t.settings)
 	bounded, cancel := cancelledAfter(ctx, t.settings.Timeout)
 	defer cancel()
@@ -119,7 +120,7 @@ func timed(name string, do func() (string, error)) stepResult {
 
 // steps lists the life of a bucket in order; each step builds on those before.
 func (r *testRun) steps() []testStep {
-	return []testStep{
+	steps := []testStep{
 		{"create bucket", r.create},
 		{"create again: same answer", r.createAgain},
 		{"probe: accesses can be told apart", r.probe},
@@ -142,6 +143,11 @@ func (r *testRun) steps() []testStep {
 		{"delete again", r.remove},
 		{"nothing with our mark is left", r.nothingLeft},
 	}
+	if r.settings.APIVersion == string(cosi.V1alpha2) {
+		// v1alpha1 has no call for it.
+		steps = slices.Insert(steps, 2, testStep{"existing bucket: found by ID and name", r.existing})
+	}
+	return steps
 }
 
 func (r *testRun) create(ctx context.Context) (string, error) {
@@ -161,6 +167,19 @@ func (r *testRun) createAgain(ctx context.Context) (string, error) {
 	return "", err
 }
 
+func (r *testRun) existing(ctx context.Context) (string, error) {
+	for _, written := range []string{r.main.id, r.backend.Name + "/" + r.region + "/" + r.main.name} {
+		id, err := r.client.ExistingBucket(ctx, written, nil)
+		if err != nil {
+			return "", err
+		}
+		if id != r.main.id {
+			return "", fmt.Errorf("%s is found as %s, not as %s", written, id, r.main.id)
+		}
+	}
+	return "", nil
+}
+
 func (r *testRun) grant(ctx context.Context) (string, error) {
 	if err := r.grantTo(ctx, &r.main); err != nil {
 		return "", err
@@ -174,6 +193,9 @@ func (r *testRun) grantTo(ctx context.Context, s *subject) error {
 		return err
 	}
 	s.granted = granted
+	if b := granted.Buckets[0]; b.Name != "" && (b.Name != s.name || b.VirtualHosted == r.settings.PathStyle) {
+		return fmt.Errorf("the bucket %s is granted as %s, virtual-hosted: %t", s.name, b.Name, b.VirtualHosted)
+	}
 	s.objects, err = r.openObjects(s.name, granted)
 	return err
 }

@@ -82,7 +82,25 @@ func TestSelftestJSON(t *testing.T) {
 			}
 		}
 	}
-	wantLines(t, "stdout", got.stdout, `{"backend":"cloudscale","provider":"cloudscale","region":"lpg","passed":true,"steps":[{"name":"create bucket","ok":true,"seconds":`)
+	wantLines(t, "stdout", got.stdout, `{"backend":"cloudscale","provider":"cloudscale","region":"lpg","apiVersion":"v1alpha1","passed":true,"steps":[{"name":"create bucket","ok":true,"seconds":`)
+}
+
+// TestSelftestV1alpha2 runs the same steps, and one more, through the other face.
+func TestSelftestV1alpha2(t *testing.T) {
+	got := command(t, nil, "selftest", "--emulate", "--api-version", "v1alpha2", "--path-style=false", "-v", "1")
+	if got.code != exitOK {
+		t.Fatal(got)
+	}
+	wantLines(t, "stdout", got.stdout,
+		"back end cloudscale, region lpg, v1alpha2, emulated\n", "back end cloudscale, region rma, v1alpha2, emulated\n", "back end stackit, region eu01, v1alpha2, emulated\n",
+		"   3  existing bucket: found by ID and name    ok ", "  22  nothing with our mark is left ", "passed: 22 steps in ")
+	if strings.Contains(got.stderr, `apiVersion="v1alpha1"`) || !strings.Contains(got.stderr, `apiVersion="v1alpha2" method="DriverGrantBucketAccess"`) {
+		t.Error(got.stderr)
+	}
+	got = command(t, nil, "selftest", "--emulate", "--api-version", "v1alpha3")
+	if got.code != exitUsage || !strings.Contains(got.stderr, "v1alpha1 or v1alpha2") {
+		t.Error(got)
+	}
 }
 
 // TestSelftestAddressing looks at what reached the cloud.

@@ -5,25 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
-	cosiv1alpha1 "sigs.k8s.io/container-object-storage-interface/proto"
 
+	"github.com/zuber-storage/zuber/pkg/driver"
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
-// Client calls the driver as the v1alpha1 sidecar does, in process: the same
-// faces and interceptors, without a socket. Its methods return *RPCError. It is
-// safe for concurrent use.
+// Client calls the driver as a sidecar does, in process: the same faces and
+// interceptors, without a socket. It sees of an answer what the sidecar sees, and
+// refuses what that would refuse. A call that failed returns *RPCError. It is safe for
+// concurrent use.
 type Client struct {
-	server      *grpc.Server
-	conn        *grpc.ClientConn
-	served      chan error
-	identity    cosiv1alpha1.IdentityClient
-	provisioner cosiv1alpha1.ProvisionerClient
+	process *process
+	rpcs    rpcs
+}
+
+// process is what the clients of one driver share.
+type process struct {
+	conn  *grpc.ClientConn
+	close func() error
+}
+
+// rpcs is how one version of the API says it.
+type rpcs interface {
+	info(ctx context.Context) (string, error)
+	create(ctx context.Context, name string, params map[string]string) (string, error)
+	existing(ctx context.Context, existingID string, params map[string]string) (string, error)
+	remove(ctx context.Context, bucketID string, params map[string]string) error
+	grant(ctx context.Context, account string, buckets []driver.GrantBucket, params map[string]string) (Granted, error)
+	revoke(ctx context.Context, accountID string, bucketIDs []string) error
 }
 
 // RPCError is a call that failed, as the sidecar sees it.
@@ -38,16 +53,29 @@ func (e *RPCError) Error() string {
 	return fmt.Sprintf("%s: %s: %s", e.Method, e.Code, e.Message)
 }
 
-// Granted is the answer to a grant, as the sidecar writes it into a Secret.
+// Granted is the answer to a grant, as the sidecar writes it into Secrets.
 type Granted struct {
 	AccountID       string
-	Endpoint        string
-	Region          string
+	Endpoint        string // of the first bucket
+	Region          string // of the first bucket
 	AccessKeyID     string
 	SecretAccessKey provider.Secret
+	Buckets         []GrantedBucket // in the order of the request
 }
 
-// NewClient starts the faces in process. Close ends them.
+// GrantedBucket is one bucket of an access.
+type GrantedBucket struct {
+	ID       string // COSI's
+	Name     string // what clients call it; empty in v1alpha1, which does not tell
+	Endpoint string
+	Region   string // to sign with
+	// VirtualHosted addresses the bucket as a host name; false in v1alpha1, which does
+	// not tell.
+	VirtualHosted bool
+}
+
+// NewClient starts the faces in process and returns a client that speaks v1alpha1.
+// Close ends them.
 func NewClient(o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -64,68 +92,67 @@ func NewClient(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("in-process client: %w", err)
 	}
-	c := &Client{
-		server:      srv,
-		conn:        conn,
-		served:      make(chan error, 1),
-		identity:    cosiv1alpha1.NewIdentityClient(conn),
-		provisioner: cosiv1alpha1.NewProvisionerClient(conn),
+	served := make(chan error, 1)
+	p := &process{conn: conn, close: sync.OnceValue(func() error {
+		err := conn.Close()
+		srv.Stop()
+		return errors.Join(err, <-served)
+	})}
+	go func() { served <- srv.Serve(l) }()
+	return &Client{process: p, rpcs: newV1alpha1RPCs(conn)}, nil
+}
+
+// Speaking returns a client of the same driver process that speaks this version;
+// any other than V1alpha2 is V1alpha1. Closing one of them closes both.
+func (c *Client) Speaking(v APIVersion) *Client {
+	if v == V1alpha2 {
+		return &Client{process: c.process, rpcs: newV1alpha2RPCs(c.process.conn)}
 	}
-	go func() { c.served <- srv.Serve(l) }()
-	return c, nil
+	return &Client{process: c.process, rpcs: newV1alpha1RPCs(c.process.conn)}
 }
 
 // Close cancels running calls and ends the server behind the client.
-func (c *Client) Close() error {
-	err := c.conn.Close()
-	c.server.Stop()
-	return errors.Join(err, <-c.served)
-}
+func (c *Client) Close() error { return c.process.close() }
 
 // Info returns the driver's name.
-func (c *Client) Info(ctx context.Context) (string, error) {
-	resp, err := c.identity.DriverGetInfo(ctx, &cosiv1alpha1.DriverGetInfoRequest{})
-	return resp.GetName(), rpcError("DriverGetInfo", err)
-}
+func (c *Client) Info(ctx context.Context) (string, error) { return c.rpcs.info(ctx) }
 
 // CreateBucket returns the bucket ID.
 func (c *Client) CreateBucket(ctx context.Context, name string, params map[string]string) (string, error) {
-	resp, err := c.provisioner.DriverCreateBucket(ctx, &cosiv1alpha1.DriverCreateBucketRequest{Name: name, Parameters: params})
-	return resp.GetBucketId(), rpcError("DriverCreateBucket", err)
+	return c.rpcs.create(ctx, name, params)
+}
+
+// ExistingBucket returns the bucket ID of an existing bucket. v1alpha1 has no call
+// for that: its sidecar takes the ID as it stands.
+func (c *Client) ExistingBucket(ctx context.Context, existingID string, params map[string]string) (string, error) {
+	return c.rpcs.existing(ctx, existingID, params)
 }
 
 // DeleteBucket deletes the bucket; params are its BucketClass's.
 func (c *Client) DeleteBucket(ctx context.Context, bucketID string, params map[string]string) error {
-	_, err := c.provisioner.DriverDeleteBucket(ctx, &cosiv1alpha1.DriverDeleteBucketRequest{BucketId: bucketID, DeleteContext: params})
-	return rpcError("DriverDeleteBucket", err)
+	return c.rpcs.remove(ctx, bucketID, params)
 }
 
-// GrantAccess asks for a key; params are the BucketAccessClass's.
+// GrantAccess asks for a key to one bucket; params are the BucketAccessClass's. The
+// parameter accessMode is a field of the BucketAccess in v1alpha2 and is sent as such.
 func (c *Client) GrantAccess(ctx context.Context, bucketID, account string, params map[string]string) (Granted, error) {
-	const method = "DriverGrantBucketAccess"
-	resp, err := c.provisioner.DriverGrantBucketAccess(ctx, &cosiv1alpha1.DriverGrantBucketAccessRequest{
-		BucketId:           bucketID,
-		Name:               account,
-		AuthenticationType: cosiv1alpha1.AuthenticationType_Key,
-		Parameters:         params,
-	})
-	if err != nil {
-		return Granted{}, rpcError(method, err)
-	}
-	s := resp.GetCredentials()[protocolS3].GetSecrets()
-	return Granted{
-		AccountID:       resp.GetAccountId(),
-		Endpoint:        s[secretEndpoint],
-		Region:          s[secretRegion],
-		AccessKeyID:     s[secretAccessKeyID],
-		SecretAccessKey: provider.NewSecret(s[secretAccessKey]),
-	}, nil
+	return c.GrantBuckets(ctx, account, []driver.GrantBucket{{ID: bucketID}}, params)
 }
 
-// RevokeAccess ends the access.
+// GrantBuckets asks for one key to several buckets, which v1alpha1 does not have. A
+// bucket without a mode gets that of the parameter accessMode, or ReadWrite.
+func (c *Client) GrantBuckets(ctx context.Context, account string, buckets []driver.GrantBucket, params map[string]string) (Granted, error) {
+	return c.rpcs.grant(ctx, account, buckets, params)
+}
+
+// RevokeAccess ends the access to one bucket.
 func (c *Client) RevokeAccess(ctx context.Context, bucketID, accountID string) error {
-	_, err := c.provisioner.DriverRevokeBucketAccess(ctx, &cosiv1alpha1.DriverRevokeBucketAccessRequest{BucketId: bucketID, AccountId: accountID})
-	return rpcError("DriverRevokeBucketAccess", err)
+	return c.RevokeBuckets(ctx, accountID, bucketID)
+}
+
+// RevokeBuckets ends the access to several buckets, which v1alpha1 does not have.
+func (c *Client) RevokeBuckets(ctx context.Context, accountID string, bucketIDs ...string) error {
+	return c.rpcs.revoke(ctx, accountID, bucketIDs)
 }
 
 // rpcError returns an untyped nil for success.

@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/klog/v2/textlogger"
+	cosiv1alpha1 "sigs.k8s.io/container-object-storage-interface/proto"
 
+	"github.com/zuber-storage/zuber/pkg/cosi/v1alpha2pb"
 	"github.com/zuber-storage/zuber/pkg/driver"
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
@@ -25,7 +27,11 @@ const fakeSecret = "s3cr3t-s3cr3t-s3cr3t-s3cr3t"
 // fake is a provider that always succeeds, unless a hook says otherwise.
 type fake struct {
 	onCreate func(context.Context, provider.BucketSpec) error
+	onGet    func(provider.BucketRef) (provider.Bucket, error)
 	onGrant  func(context.Context, provider.AccessSpec) error
+	onRevoke func(provider.AccountRef) error
+
+	virtualHosted bool // of every bucket
 }
 
 func (f *fake) CreateBucket(ctx context.Context, s provider.BucketSpec) (provider.Bucket, error) {
@@ -37,12 +43,15 @@ func (f *fake) CreateBucket(ctx context.Context, s provider.BucketSpec) (provide
 	return f.bucket(provider.BucketRef{Name: s.Name, Region: s.Region}), nil
 }
 
-func (*fake) bucket(ref provider.BucketRef) provider.Bucket {
+func (f *fake) bucket(ref provider.BucketRef) provider.Bucket {
 	ref.OwnerID = "owner1"
-	return provider.Bucket{BucketRef: ref, Endpoint: "https://objects.example", SigningRegion: "sign-" + ref.Region}
+	return provider.Bucket{BucketRef: ref, Endpoint: "https://objects.example", SigningRegion: "sign-" + ref.Region, VirtualHosted: f.virtualHosted}
 }
 
 func (f *fake) GetBucket(_ context.Context, ref provider.BucketRef) (provider.Bucket, error) {
+	if f.onGet != nil {
+		return f.onGet(ref)
+	}
 	return f.bucket(ref), nil
 }
 
@@ -63,7 +72,12 @@ func (f *fake) GrantAccess(ctx context.Context, s provider.AccessSpec) (provider
 	return a, nil
 }
 
-func (*fake) RevokeAccess(context.Context, provider.AccountRef) error { return nil }
+func (f *fake) RevokeAccess(_ context.Context, ref provider.AccountRef) error {
+	if f.onRevoke != nil {
+		return f.onRevoke(ref)
+	}
+	return nil
+}
 
 func (*fake) RotateAccess(context.Context, provider.AccountRef, provider.RotateOptions) (provider.Credentials, error) {
 	return provider.Credentials{}, fmt.Errorf("rotate: %w", provider.ErrUnsupported)
@@ -172,6 +186,16 @@ func dial(t *testing.T, path string) *grpc.ClientConn {
 	return conn
 }
 
+// alpha1 is v1alpha1's own client of the same faces.
+func (c *Client) alpha1() cosiv1alpha1.ProvisionerClient {
+	return cosiv1alpha1.NewProvisionerClient(c.process.conn)
+}
+
+// alpha2 is v1alpha2's own client of the same faces.
+func (c *Client) alpha2() v1alpha2pb.ProvisionerClient {
+	return v1alpha2pb.NewProvisionerClient(c.process.conn)
+}
+
 // inProcess is a client over the same faces, closed with the test.
 func inProcess(t *testing.T, o Options) *Client {
 	t.Helper()
@@ -212,4 +236,35 @@ func within[T any](t *testing.T, what string, c <-chan T) T {
 		t.Fatalf("waited in vain: %s", what)
 		panic("unreachable")
 	}
+}
+
+// untouched is a provider that no call may reach.
+type untouched struct {
+	fake
+	t *testing.T
+}
+
+func (u *untouched) CreateBucket(context.Context, provider.BucketSpec) (provider.Bucket, error) {
+	u.t.Error("a bucket was created")
+	return provider.Bucket{}, nil
+}
+
+func (u *untouched) GetBucket(context.Context, provider.BucketRef) (provider.Bucket, error) {
+	u.t.Error("a bucket was looked up")
+	return provider.Bucket{}, nil
+}
+
+func (u *untouched) DeleteBucket(context.Context, provider.BucketRef, provider.DeleteOptions) error {
+	u.t.Error("a bucket was deleted")
+	return nil
+}
+
+func (u *untouched) GrantAccess(context.Context, provider.AccessSpec) (provider.Access, error) {
+	u.t.Error("an access was granted")
+	return provider.Access{}, nil
+}
+
+func (u *untouched) RevokeAccess(context.Context, provider.AccountRef) error {
+	u.t.Error("an access was revoked")
+	return nil
 }

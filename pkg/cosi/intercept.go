@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/klog/v2"
+
+	"github.com/zuber-storage/zuber/pkg/cosi/v1alpha2pb"
 )
 
 // interceptor is what surrounds every call: from the outside in, the log line
@@ -27,7 +29,7 @@ type interceptor struct {
 // calledMethod is a full method name in its parts.
 type calledMethod struct {
 	cosi    bool       // one of COSI's services, not a health check or the like
-	version apiVersion // of a COSI method
+	version APIVersion // of a COSI method
 	name    string     // without the service
 }
 
@@ -35,9 +37,9 @@ func methodOf(full string) calledMethod {
 	service, name, _ := strings.Cut(strings.TrimPrefix(full, "/"), "/")
 	switch {
 	case strings.HasPrefix(service, "cosi.v1alpha1."):
-		return calledMethod{cosi: true, version: v1alpha1, name: name}
+		return calledMethod{cosi: true, version: V1alpha1, name: name}
 	case strings.HasPrefix(service, "sigs.k8s.io.cosi.v1alpha2."):
-		return calledMethod{cosi: true, version: v1alpha2, name: name}
+		return calledMethod{cosi: true, version: V1alpha2, name: name}
 	}
 	return calledMethod{name: service + "/" + name}
 }
@@ -57,9 +59,7 @@ func (i *interceptor) unary(ctx context.Context, req any, info *grpc.UnaryServer
 	}
 	start := time.Now()
 	logger := i.logger.WithValues("apiVersion", string(m.version), "method", m.name)
-	for _, kv := range subject(req) {
-		logger = logger.WithValues(kv.key, oneLine(kv.value, maxLogged))
-	}
+	logger = logger.WithValues(m.fits()...).WithValues(subject(req)...)
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logger), i.limit)
 	defer cancel()
 	resp, failure, err := i.recovered(ctx, m, req, handler)
@@ -118,22 +118,60 @@ func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSer
 	return err
 }
 
-type keyValue struct{ key, value string }
+// fits says on the one call that every sidecar makes first which sidecars it may
+// be: all revisions of v1alpha2 go by the same name.
+func (m calledMethod) fits() []any {
+	if m.name != "DriverGetInfo" {
+		return nil
+	}
+	sidecar := "objectstorage-sidecar v0.2.2"
+	if m.version == V1alpha2 {
+		sidecar = "objectstorage-sidecar of upstream's v1alpha2 of March 2026; none with two-phase IDs (DriverGenerateBucketId)"
+	}
+	return []any{"fittingSidecar", sidecar}
+}
 
-// subject says what a request is about, and nothing else of it: parameters and
-// credentials never reach the log.
-func subject(req any) []keyValue {
-	var out []keyValue
-	if r, ok := req.(interface{ GetBucketId() string }); ok {
-		out = append(out, keyValue{"bucket", r.GetBucketId()})
-		if r, ok := req.(interface{ GetName() string }); ok {
-			out = append(out, keyValue{"account", r.GetName()})
+// subject says what a request is about, in keys and values for the log, and
+// nothing else of it: parameters and credentials never reach the log.
+func subject(req any) []any {
+	var out []any
+	add := func(key, value string) { out = append(out, key, oneLine(value, maxLogged)) }
+	name, named := req.(interface{ GetName() string })
+	switch r := req.(type) {
+	case interface{ GetBucketId() string }:
+		add("bucket", r.GetBucketId())
+		if named {
+			add("account", name.GetName())
 		}
-	} else if r, ok := req.(interface{ GetName() string }); ok {
-		out = append(out, keyValue{"bucket", r.GetName()})
+	case interface{ GetExistingBucketId() string }:
+		add("bucket", r.GetExistingBucketId())
+	case *v1alpha2pb.DriverGrantBucketAccessRequest:
+		out = append(out, accessed(r.GetBuckets())...)
+		add("account", r.GetAccountName())
+	case *v1alpha2pb.DriverRevokeBucketAccessRequest:
+		out = append(out, accessed(r.GetBuckets())...)
+	default:
+		if named {
+			add("bucket", name.GetName())
+		}
 	}
 	if r, ok := req.(interface{ GetAccountId() string }); ok {
-		out = append(out, keyValue{"account", r.GetAccountId()})
+		add("account", r.GetAccountId())
 	}
 	return out
+}
+
+// maxLoggedBuckets bounds how many buckets of an access are named.
+const maxLoggedBuckets = 5
+
+// accessed names the buckets of an access, of many the first ones.
+func accessed[B interface{ GetBucketId() string }](buckets []B) []any {
+	ids := make([]string, 0, maxLoggedBuckets)
+	for _, b := range buckets[:min(len(buckets), maxLoggedBuckets)] {
+		ids = append(ids, oneLine(b.GetBucketId(), maxLogged))
+	}
+	if len(buckets) == 1 {
+		return []any{"bucket", ids[0]}
+	}
+	return []any{"buckets", ids, "bucketCount", len(buckets)}
 }

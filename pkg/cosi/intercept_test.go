@@ -263,7 +263,10 @@ func TestUnknownMethod(t *testing.T) {
 	o, _ := options(t, newDriver(t, &fake{}))
 	r := start(t, o)
 	conn := dial(t, r.path)
-	for _, method := range []string{"/cosi.v1alpha1.Provisioner/Nope", "/sigs.k8s.io.cosi.v9.Provisioner/DriverCreateBucket"} {
+	for _, method := range []string{
+		"/cosi.v1alpha1.Provisioner/Nope", "/cosi.v1alpha1.Provisioner/DriverGetBucket", "/sigs.k8s.io.cosi.v9.Provisioner/DriverCreateBucket",
+		"/sigs.k8s.io.cosi.v1alpha2.Provisioner/DriverGenerateBucketId",
+	} {
 		err := conn.Invoke(t.Context(), method, &cosiv1alpha1.DriverGetInfoRequest{}, &cosiv1alpha1.DriverGetInfoResponse{})
 		if status.Code(err) != codes.Unimplemented {
 			t.Errorf("%s: %v", method, err)

@@ -106,7 +106,7 @@ func newGRPC(o Options) (*grpc.Server, *health.Server, error) {
 	if o.Driver.Unconfigured() {
 		ready = healthpb.HealthCheckResponse_NOT_SERVING
 	}
-	for _, name := range registerV1alpha1(srv, o.Driver) {
+	for _, name := range append(registerV1alpha1(srv, o.Driver), registerV1alpha2(srv, o.Driver)...) {
 		h.SetServingStatus(name, ready)
 	}
 	healthpb.RegisterHealthServer(srv, h)

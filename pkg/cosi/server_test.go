@@ -202,6 +202,7 @@ func TestHealth(t *testing.T) {
 			client := healthpb.NewHealthClient(dial(t, r.path))
 			for service, want := range map[string]healthpb.HealthCheckResponse_ServingStatus{
 				"": healthpb.HealthCheckResponse_SERVING, "cosi.v1alpha1.Identity": c.want, "cosi.v1alpha1.Provisioner": c.want,
+				"sigs.k8s.io.cosi.v1alpha2.Identity": c.want, "sigs.k8s.io.cosi.v1alpha2.Provisioner": c.want,
 			} {
 				resp, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{Service: service})
 				if err != nil || resp.GetStatus() != want {
@@ -221,6 +222,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestReflection lists the services, and describes those of both versions.
 func TestReflection(t *testing.T) {
 	o, _ := options(t, newDriver(t, &fake{}))
 	r := start(t, o)
@@ -228,21 +230,33 @@ func TestReflection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&reflectionpb.ServerReflectionRequest{
-		MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
+	ask := func(req *reflectionpb.ServerReflectionRequest) *reflectionpb.ServerReflectionResponse {
+		t.Helper()
+		if err := stream.Send(req); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
 	}
 	found := map[string]bool{}
-	for _, s := range resp.GetListServicesResponse().GetService() {
+	for _, s := range ask(&reflectionpb.ServerReflectionRequest{
+		MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}).GetListServicesResponse().GetService() {
 		found[s.GetName()] = true
 	}
-	for _, want := range []string{"cosi.v1alpha1.Identity", "cosi.v1alpha1.Provisioner", "grpc.health.v1.Health"} {
+	for _, want := range []string{
+		"cosi.v1alpha1.Identity", "cosi.v1alpha1.Provisioner", "grpc.health.v1.Health",
+		"sigs.k8s.io.cosi.v1alpha2.Identity", "sigs.k8s.io.cosi.v1alpha2.Provisioner",
+	} {
 		if !found[want] {
 			t.Errorf("%s is not listed in %v", want, found)
+		}
+		files := ask(&reflectionpb.ServerReflectionRequest{
+			MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: want}}).GetFileDescriptorResponse()
+		if len(files.GetFileDescriptorProto()) == 0 {
+			t.Errorf("%s is not described", want)
 		}
 	}
 	if err := stream.CloseSend(); err != nil {

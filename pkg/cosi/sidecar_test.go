@@ -1,27 +1,28 @@
 package cosi
 
 // What the driver must fit, and where each point is proved. The points come
-// from reading and running the upstream sidecars; the v1alpha1 one is v0.2.2.
+// from reading and running the upstream sidecars; the v1alpha1 one is v0.2.2, the
+// v1alpha2 one that of March 2026.
 //
-//  1. v1alpha1 never sees AlreadyExists     TestStatusTableIsComplete, TestTakenName
-//  2. which codes end the retries           TestStatusTableIsComplete, TestCodeOf
+//  1. v1alpha1 never sees AlreadyExists     TestStatusTable, TestTakenName
+//  2. which codes end the retries           TestStatusTable, TestCodeOf
 //  3. no sidecar sets a deadline            TestHungBackEnd, TestHungCloud
 //  4. 80 calls at once, many on one bucket  TestEightyConcurrentRPCs, TestParallelGrants
 //  5. the bucket is named as asked          TestLifecycle
 //  6. a grant repeated has its account ID   TestGrantIsStable
 //  7. a grant repeated breaks no key        TestGrantIsStable
 //  8. the account ID names no key           TestGrantIsStable
-//  9. the alphabet and length of IDs        driver.TestIDsRoundTrip, TestGrantIsStable
+//  9. the alphabet and length of IDs        driver.TestIDsRoundTrip, FuzzV1alpha2Strings
 //  10. gone is OK for revoke and delete     TestGoneIsFine
 //  11. foreign IDs are errors               TestForeignIDs
 //  12. one driver name for all back ends    TestTwoBackEndsOneName
 //  13. deletion does not wait for revokes   TestDeleteWhileAccessesLive
 //  14. a create can be orphaned             later: garbage collection; TestCreateIsRepeatable holds what it needs
-//  15. v1alpha2 deletes late or never       later: v1alpha2
+//  15. v1alpha2 deletes late or never       TestVersionsMixOnOneBucket calls delete and revoke itself
 //  16. messages reach users                 TestStatusIsForPeople, TestOneLinePerRPC
 //  17. KEY arrives as 0                     TestAuthenticationType
-//  18. modes come from class parameters     later: access modes
-//  19. v1alpha2 checks answers strictly     later: v1alpha2
+//  18. modes come from class parameters     TestV1alpha2ModeWithinClass, driver.TestGrantModes
+//  19. v1alpha2 checks answers strictly     v1alpha2RPCs does too; TestV1alpha2BucketInfo, TestV1alpha2PoorAnswers
 //  20. thin faces over a neutral core       test.TestImportArrowsAndFences: the driver knows no gRPC
 
 import (
@@ -91,7 +92,7 @@ func TestLifecycle(t *testing.T) {
 // TestBucketInfo is what v1alpha1's answer to a create says of the bucket.
 func TestBucketInfo(t *testing.T) {
 	cloud := newCloud(t)
-	resp, err := cloud.process().provisioner.DriverCreateBucket(t.Context(), &cosiv1alpha1.DriverCreateBucketRequest{Name: "bucket-1", Parameters: rma()})
+	resp, err := cloud.process().alpha1().DriverCreateBucket(t.Context(), &cosiv1alpha1.DriverCreateBucketRequest{Name: "bucket-1", Parameters: rma()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +373,7 @@ func TestAuthenticationType(t *testing.T) {
 		cosiv1alpha1.AuthenticationType_IAM:                       {codes.Unimplemented, []string{"IAM", "authenticationType: Key"}},
 		7:                                                         {codes.InvalidArgument, []string{"arrived as 7"}},
 	} {
-		_, err := c.provisioner.DriverGrantBucketAccess(t.Context(), &cosiv1alpha1.DriverGrantBucketAccessRequest{
+		_, err := c.alpha1().DriverGrantBucketAccess(t.Context(), &cosiv1alpha1.DriverGrantBucketAccessRequest{
 			BucketId: id, Name: "ba-1", AuthenticationType: authentication})
 		st := status.Convert(err)
 		if st.Code() != want.code || len(st.Details()) != 0 {

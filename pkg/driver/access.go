@@ -38,9 +38,9 @@ type RevokeRequest struct {
 }
 
 // GrantAccess makes sure that the account may use the buckets. A repetition
-// returns the same account ID. Besides the provider's errors it returns
-// ErrInvalidArgument, with every fault of the request, and ErrPrecondition when
-// unconfigured.
+// returns the same account ID. A bucket's mode must be within what the class says.
+// Besides the provider's errors it returns ErrInvalidArgument, with every fault of
+// the request, and ErrPrecondition when unconfigured.
 func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, error) {
 	if err := d.configured(); err != nil {
 		return Grant{}, err
@@ -98,7 +98,7 @@ func (d *Driver) grantTargets(ctx context.Context, req GrantRequest) (Backend, [
 	ids := make([]BucketID, 0, len(req.Buckets))
 	for _, b := range req.Buckets {
 		be, id, err := d.bucket(ctx, b.ID)
-		faults = append(faults, err, checkMode(b.Mode))
+		faults = append(faults, err, checkMode(b.Mode), withinClass(b, p.mode))
 		if err != nil {
 			continue
 		}
@@ -124,6 +124,16 @@ func checkMode(m provider.Mode) error {
 	return fmt.Errorf("mode %s: %w: want %s%s", quote(string(m)), provider.ErrInvalidArgument, listed(modes()), didYouMean(string(m), modes()))
 }
 
+// withinClass refuses a mode that a user asks for beyond what the administrator has
+// written into the class.
+func withinClass(b GrantBucket, class provider.Mode) error {
+	if b.Mode == "" || class == "" || class == provider.ReadWrite || b.Mode == class {
+		return nil
+	}
+	return fmt.Errorf("bucket %s: %w: mode %s is asked for, and accessMode of the %s allows %s alone; ask for that, or use another class",
+		quote(b.ID), provider.ErrInvalidArgument, quote(string(b.Mode)), BucketAccessClass, class)
+}
+
 // RevokeAccess ends the account's access to the buckets. An account, identity
 // or bucket that is gone is success, and so is an empty account ID for a bucket
 // of this driver: nothing was handed out under it. IDs that are not this
@@ -147,7 +157,7 @@ func (d *Driver) RevokeAccess(ctx context.Context, req RevokeRequest) error {
 	for _, id := range ids {
 		ref.Buckets = append(ref.Buckets, id.Ref())
 	}
-	if err := backend.Provider.RevokeAccess(ctx, ref); err != nil {
+	if err := d.sliced(ctx, func(ctx context.Context) error { return backend.Provider.RevokeAccess(ctx, ref) }); err != nil {
 		return fmt.Errorf("back end %s: %w", backend.Name, notGone(err))
 	}
 	for _, id := range ids {

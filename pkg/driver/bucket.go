@@ -101,7 +101,9 @@ func (d *Driver) pick(name string) (Backend, error) {
 //   - ErrPrecondition when unconfigured, when accesses to the bucket are live
 //     and the grace that began with the first DeleteBucket has not run out, and
 //     when the bucket holds data that its policy gives up but the process-wide
-//     gate protects.
+//     gate protects;
+//   - ErrUnavailable, with the progress, when there is more data to delete than
+//     fits into one call: the repetition goes on.
 func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[string]string) error {
 	if err := d.configured(); err != nil {
 		return err
@@ -135,7 +137,8 @@ func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[s
 		return fmt.Errorf("back end %s: %w", backend.Name, err)
 	}
 	purge := policy == provider.DeleteAll && d.allowDeleteAll
-	err = backend.Provider.DeleteBucket(ctx, ref, provider.DeleteOptions{Purge: purge, PurgeOwn: d.allowDeleteAll})
+	opts := provider.DeleteOptions{Purge: purge, PurgeOwn: d.allowDeleteAll}
+	err = d.sliced(ctx, func(ctx context.Context) error { return backend.Provider.DeleteBucket(ctx, ref, opts) })
 	switch {
 	case errors.Is(err, provider.ErrNotEmpty) && policy == provider.DeleteAll && !purge:
 		return fmt.Errorf("bucket %s: %w: it holds data; its bucketDeletionPolicy is DeleteAll, but this driver may not delete data: "+

@@ -6,6 +6,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -39,6 +40,9 @@ type Config struct {
 	// RevokeGrace is how long DeleteBucket is refused while accesses to the
 	// bucket live; zero means DefaultRevokeGrace, a negative value none.
 	RevokeGrace time.Duration
+	// DeleteSlice is how long one call goes on deleting data before it answers
+	// with its progress; zero means DefaultDeleteSlice.
+	DeleteSlice time.Duration
 	Now         func() time.Time // nil means time.Now
 }
 
@@ -51,6 +55,7 @@ type Driver struct {
 	byName         map[string]Backend
 	allowDeleteAll bool
 	grace          time.Duration
+	slice          time.Duration
 	now            func() time.Time
 	locks          *keyLock
 	live           *liveAccesses
@@ -71,6 +76,7 @@ func New(cfg Config) (*Driver, error) {
 		byName:         make(map[string]Backend, len(cfg.Backends)),
 		allowDeleteAll: cfg.AllowDeleteAll,
 		grace:          cfg.RevokeGrace,
+		slice:          cmp.Or(cfg.DeleteSlice, DefaultDeleteSlice),
 		now:            cfg.Now,
 		locks:          newKeyLock(),
 		live:           newLiveAccesses(),
@@ -94,6 +100,9 @@ func New(cfg Config) (*Driver, error) {
 			problems = append(problems, fmt.Errorf("back end name %q is used twice", b.Name))
 		}
 		d.byName[b.Name] = b
+	}
+	if d.slice < 0 {
+		problems = append(problems, fmt.Errorf("the time slice of a deletion, %s, is negative", d.slice))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("driver configuration: %w: %w", provider.ErrInvalidArgument, err)

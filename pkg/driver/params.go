@@ -135,9 +135,10 @@ func parameterRows() []parameterRow {
 	}, adoptExisting(BucketClass), {
 		Parameter: Parameter{
 			Name: "accessMode", Kind: BucketAccessClass,
-			Default:     string(provider.ReadWrite),
-			Allowed:     listed(modes()),
-			Description: "What an access may do with the objects of the bucket. A cloud that cannot enforce a mode refuses it.",
+			Default: string(provider.ReadWrite),
+			Allowed: listed(modes()),
+			Description: "What an access may do with the objects of the bucket. A cloud that cannot enforce a mode refuses it. " +
+				"In v1alpha2 the BucketAccess says it for each bucket, and not beyond this.",
 		},
 		values: modes(),
 		set: func(p *parameters, v string) error {

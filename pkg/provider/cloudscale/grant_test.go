@@ -47,7 +47,8 @@ func TestGrantGivesAnIdentityOfItsOwn(t *testing.T) {
 		}
 	}
 	for _, u := range c.cs.Users() {
-		if u.ID == two.IdentityID && (u.Tags[tagRole] != roleAccess || u.Tags[tagBucket] != b.Name || u.Tags[tagMode] != "ReadOnly" || u.Tags[tagUID] != uidIsID) {
+		if u.ID == two.IdentityID && (u.Tags[tagRole] != roleAccess || u.Tags[tagMember+bucketKey(b.Name)] != b.Name ||
+			u.Tags[tagTerms+bucketKey(b.Name)] != "ro.lpg."+ownerTag(b.OwnerID)+".in" || len(u.Tags) != 5) {
 			t.Errorf("tags %v", u.Tags)
 		}
 	}
@@ -211,8 +212,10 @@ func TestConcurrentWritersOfAPolicy(t *testing.T) {
 func TestAccessOfAFormerBucketIsNotLetIn(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
 	b, _ := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
-	old := access{bucket: b.Name, region: b.Region, account: "ba-old", owner: ownerTag("another"), mode: provider.ReadWrite, uid: "another"}
-	u, err := c.createUser(t.Context(), "old", old.tags(testDriver))
+	old := access{account: "ba-old", buckets: map[string]membership{
+		b.Name: {bucket: b.Name, region: b.Region, owner: ownerTag("another"), mode: provider.ReadWrite, stage: stageIn, uid: "another"},
+	}}
+	u, err := c.createUser(t.Context(), "old", old.asTags(testDriver))
 	c.must(err)
 	_, err = c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
 	c.must(err)
@@ -293,7 +296,7 @@ func TestKeyOfAnAccessThatNeverComes(t *testing.T) {
 		c.want(err, provider.ErrUnavailable, "bucket", "lpg", "ms", "repeat")
 	}
 	// Its identity waits for the repetition and opens nothing; other accesses do not wait for it.
-	c.wantAccesses("bucket ba-1")
+	c.wantAccesses("bucket ba-1 new")
 	c.must(c.SetKeyDelay(nil))
 	_, err = c.GrantAccess(t.Context(), accessOf("ba-2", b, provider.ReadWrite))
 	c.must(err)

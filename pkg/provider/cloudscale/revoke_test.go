@@ -160,8 +160,10 @@ func TestSurplusIdentitiesOfAnAccount(t *testing.T) {
 	b, _ := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
 	first, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
 	c.must(err)
-	surplus := access{bucket: b.Name, region: b.Region, account: "ba-1", owner: ownerTag(b.OwnerID), mode: provider.ReadWrite}
-	_, err = c.createUser(t.Context(), "surplus", surplus.tags(testDriver))
+	surplus := access{account: "ba-1", buckets: map[string]membership{
+		b.Name: {bucket: b.Name, region: b.Region, owner: ownerTag(b.OwnerID), mode: provider.ReadWrite, stage: stageNew},
+	}}
+	_, err = c.createUser(t.Context(), "surplus", surplus.asTags(testDriver))
 	c.must(err)
 	// The one that may have been delivered stays the answer.
 	again, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))

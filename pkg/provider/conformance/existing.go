@@ -167,6 +167,10 @@ func (s *session) sharesUnder(ctx context.Context, b provider.Bucket, owner *s3.
 			return fmt.Errorf("after the revocation: %w", err)
 		}
 	}
+	// A cloud may leave what an access overwrote to its writer.
+	if err := owner.PutObject(ctx, b.Name, keptKey, []byte(keptData)); err != nil {
+		return err
+	}
 	return s.untouched(ctx, owner, b.Name, policy)
 }
 

@@ -41,7 +41,7 @@ func TestRevokeRefusesOwnBuckets(t *testing.T) {
 		_, err := c.GrantAccess(t.Context(), accessOf("ba-2", b, provider.ReadOnly))
 		c.must(err)
 	}
-	c.wantAccesses("bucket ba-1", "bucket ba-2")
+	c.wantAccesses("bucket ba-1 out", "bucket ba-2")
 	client, err := c.client(c.defaultEndpoint("rma"), keyPair{a.Credentials.AccessKeyID, a.Credentials.SecretAccessKey})
 	c.must(err)
 	c.must(client.DeleteObject(t.Context(), "own", "key"))

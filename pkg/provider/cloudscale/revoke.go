@@ -62,7 +62,8 @@ func (p *Provider) revokeAccess(ctx context.Context, ref provider.AccountRef) er
 		}
 	}
 	strange := slices.DeleteFunc(slices.Clone(refs), func(b provider.BucketRef) bool {
-		return slices.ContainsFunc(found, func(a access) bool { return hasKey(a.buckets, b.Name) })
+		// A shared key is its owner's: no policy names it.
+		return b.OwnerID == ref.IdentityID || slices.ContainsFunc(found, func(a access) bool { return hasKey(a.buckets, b.Name) })
 	})
 	return within(each(ctx, strange, func(i int) error { return p.tidy(ctx, strange[i]) }), strange)
 }
@@ -149,7 +150,7 @@ func (p *Provider) syncRecorded(ctx context.Context, m membership, leaving strin
 	if o.region == "" {
 		o.region = m.region
 	}
-	return p.syncIfPresent(ctx, o, leaving)
+	return p.doubt(o, p.syncIfPresent(ctx, o, leaving))
 }
 
 func (p *Provider) syncIfPresent(ctx context.Context, o owner, leaving string) error {
@@ -166,7 +167,7 @@ func (p *Provider) syncIfPresent(ctx context.Context, o owner, leaving string) e
 		// It was deleted at this moment.
 		return nil
 	}
-	return p.doubt(o, err)
+	return err
 }
 
 // tidy takes whoever is gone out of the policy of a bucket that no access of the
@@ -185,7 +186,11 @@ func (p *Provider) tidy(ctx context.Context, b provider.BucketRef) error {
 	case o.theirs != b.AccessOnly:
 		return nil
 	}
-	return p.syncIfPresent(ctx, o, "")
+	err = p.syncIfPresent(ctx, o, "")
+	if errors.Is(err, provider.ErrUnsupported) {
+		return nil // an endpoint without policies names nobody
+	}
+	return err
 }
 
 // removeIdentity deletes the objects user of an access that opens nothing any

@@ -119,7 +119,8 @@ func TestGrantRefusals(t *testing.T) {
 	}{
 		"no account":      {provider.AccessSpec{Buckets: accessTo(b.BucketRef).Buckets}, provider.ErrInvalidArgument},
 		"no bucket":       {accessTo(), provider.ErrInvalidArgument},
-		"two buckets":     {accessTo(b.BucketRef, other.BucketRef), provider.ErrUnsupported},
+		"a bucket twice":  {accessTo(b.BucketRef, b.BucketRef), provider.ErrInvalidArgument},
+		"shared for two":  {sharedTo(b.BucketRef, other.BucketRef), provider.ErrInvalidArgument},
 		"credentials":     {strange, provider.ErrInvalidArgument},
 		"own buckets":     {odd, provider.ErrInvalidArgument},
 		"forbidden":       {sharedTo(closed.BucketRef), provider.ErrPrecondition},

@@ -79,6 +79,19 @@ func (p *Provider) listUsers(ctx context.Context, tag, value string) ([]user, er
 	return users, nil
 }
 
+// allUsers lists the users of the project.
+func (p *Provider) allUsers(ctx context.Context) ([]user, error) {
+	list, err := p.api.ObjectsUsers.List(ctx)
+	if err != nil {
+		return nil, listError(ctx, "list objects users", err)
+	}
+	users := make([]user, 0, len(list))
+	for _, u := range list {
+		users = append(users, fromSDK(u))
+	}
+	return users, nil
+}
+
 // getUser reads a user; ErrNotFound.
 func (p *Provider) getUser(ctx context.Context, id string) (user, error) {
 	u, err := p.api.ObjectsUsers.Get(ctx, url.PathEscape(id))

@@ -219,8 +219,8 @@ func (p *Provider) GetBucket(ctx context.Context, ref provider.BucketRef) (provi
 	return p.bucket(o), nil
 }
 
-// present returns the owner of a bucket that exists, carries our mark and answers
-// to the owner's key. Errors: ErrNotFound, ErrPermissionDenied, ErrConflict.
+// present returns the owner of a bucket that exists, carries our mark, unless the
+// reference says AccessOnly, and answers to the owner's key. Errors: ErrNotFound, ErrPermissionDenied, ErrConflict.
 func (p *Provider) present(ctx context.Context, ref provider.BucketRef) (owner, error) {
 	if err := ctx.Err(); err != nil {
 		return owner{}, err
@@ -229,7 +229,7 @@ func (p *Provider) present(ctx context.Context, ref provider.BucketRef) (owner, 
 		return owner{}, err
 	}
 	o, err := p.resolve(ctx, ref)
-	if errors.Is(err, provider.ErrNotFound) && ref.OwnerID == "" {
+	if errors.Is(err, provider.ErrNotFound) && ref.OwnerID == "" && !ref.AccessOnly {
 		return owner{}, p.unmarked(ctx, ref)
 	}
 	if err != nil {
@@ -243,7 +243,7 @@ func (p *Provider) present(ctx context.Context, ref provider.BucketRef) (owner, 
 	case stateAbsent:
 		return owner{}, refuse(provider.ErrNotFound, "its owner %s stands but it does not exist", o.id)
 	case stateForeign:
-		return owner{}, refuse(provider.ErrPermissionDenied, "it belongs to somebody else than its marked owner %s and is left alone", o.id)
+		return owner{}, refuse(provider.ErrPermissionDenied, "it belongs to somebody else than its owner %s and is left alone", o.id)
 	case stateElsewhere:
 		return owner{}, refuse(provider.ErrInvalidArgument, "it lives in region %q", loc.region)
 	case statePresent:

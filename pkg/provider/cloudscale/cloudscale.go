@@ -1,10 +1,12 @@
 // Package cloudscale is the provider over cloudscale.ch: one objects user owns
-// each bucket, one more is made for each access to it, and their tags are the
-// driver's mark and memory.
+// each bucket, one more is made for each access, whatever buckets that spans, and
+// their tags are the driver's mark and memory (tags.go, membership.go).
 //
 // The bucket's policy is rendered whole from the tags of the accesses (policy.go)
 // by whoever changes one of them, under a lock of this process, read back, and
-// written again if another process won (syncPolicy). The owner's key never leaves
+// written again if another process won (syncPolicy). In a bucket that the driver
+// did not make it is merged with what others have in it (existing.go, merge.go).
+// The owner's key never leaves
 // the process, but for accesses with CredentialsShared. Whether an endpoint obeys
 // policies at all is tried out before the first access relies on it (probe.go).
 package cloudscale
@@ -73,6 +75,8 @@ type Provider struct {
 	waits     backoff
 	abandoned sync.Map // IDs of owners that this process made and could not remove
 	buckets   keyLock  // one writer for each bucket's accesses and policy
+	accounts  keyLock  // one writer for each access's tags; taken after those of buckets
+	theirIDs  ownerIDs // of buckets that the driver did not make
 	probes    probes
 }
 

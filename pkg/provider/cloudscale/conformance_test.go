@@ -27,7 +27,11 @@ func TestConformance(t *testing.T) {
 	} {
 		c := newCloud(t, tc.options)
 		owner := func(_ context.Context, b provider.Bucket) (*s3.Client, error) { return c.clientOf(c.Provider, b), nil }
-		for _, check := range conformance.Checks(conformance.Options{Region: tc.region, Owner: owner}) {
+		foreign := func(_ context.Context, bucket string) (*s3.Client, func(context.Context) error, error) {
+			client, remove := c.person(bucket, tc.region)
+			return client, remove, nil
+		}
+		for _, check := range conformance.Checks(conformance.Options{Region: tc.region, Owner: owner, Foreign: foreign}) {
 			t.Run(name+"/"+check.Name, func(t *testing.T) {
 				if err := check.Run(t.Context(), c.Provider); err != nil {
 					t.Error(err)

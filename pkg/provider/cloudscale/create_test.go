@@ -280,7 +280,7 @@ func TestOwnersOfOthersAreNotOurs(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
 	for i, tags := range []map[string]string{
 		{tagManagedBy: "other.example", tagBucket: "abc", tagRole: roleOwner},
-		{tagManagedBy: testDriver, tagBucket: "abc", tagRole: "access"},
+		{tagManagedBy: testDriver, tagRole: roleAccess, tagMember + bucketKey("abc"): "abc", tagTerms + bucketKey("abc"): "rw.rma.0123456789abcdef.in"},
 		{tagBucket: "abc"},
 		{tagManagedBy: testDriver, tagBucket: "abcd", tagRole: roleOwner},
 	} {

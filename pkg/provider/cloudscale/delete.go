@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
@@ -36,6 +35,9 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 		return err
 	}
 	defer unlock()
+	if ref.AccessOnly {
+		return p.forsake(ctx, ref, opts)
+	}
 	o, err := p.resolve(ctx, ref)
 	if errors.Is(err, provider.ErrConflict) {
 		if _, err = p.settle(ctx, ref.Name); err == nil {
@@ -46,6 +48,10 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 		if err = p.ownerless(ctx, ref); errors.Is(err, provider.ErrNotFound) {
 			return p.removeStrays(ctx, ref, opts)
 		}
+	}
+	if errors.Is(err, provider.ErrPermissionDenied) {
+		// It stays, and is refused each time, but whom the driver let in goes.
+		return cmpError(p.forsake(ctx, ref, opts), err)
 	}
 	if err != nil {
 		return err
@@ -70,15 +76,67 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 	return p.removeOwner(ctx, o)
 }
 
-// removeStrays deletes the accesses to a bucket that has no owner any more.
-// Nobody makes a bucket and accesses to it without one.
-func (p *Provider) removeStrays(ctx context.Context, ref provider.BucketRef, opts provider.DeleteOptions) error {
-	users, err := p.listUsers(ctx, tagBucket, ref.Name)
-	if err != nil || slices.ContainsFunc(users, func(u user) bool { return p.isOwner(u, ref.Name) }) {
+// forsake ends the accesses to a bucket that the driver did not make, and leaves
+// the bucket alone.
+func (p *Provider) forsake(ctx context.Context, ref provider.BucketRef, opts provider.DeleteOptions) error {
+	found, err := p.accessesTo(ctx, ref.Name)
+	if err != nil {
 		return err
 	}
-	for _, a := range p.accessesOf(users, ref.Name) {
-		if err := p.removeAccess(ctx, a, opts.PurgeOwn); err != nil {
+	for _, a := range found {
+		if m := a.buckets[ref.Name]; m.theirs {
+			if err := p.end(ctx, a, []provider.BucketRef{{Name: ref.Name, Region: m.region}}, opts.PurgeOwn); err != nil {
+				return err
+			}
+		}
+	}
+	if len(found) > 0 || !ref.AccessOnly {
+		return nil
+	}
+	if err := p.tidy(ctx, ref); !errors.Is(err, provider.ErrPermissionDenied) {
+		return err
+	}
+	return nil // somebody's, and nothing of ours is in it
+}
+
+// leave takes a bucket that is gone, or about to go, out of an access. With the
+// last one that it opens its identity goes.
+func (p *Provider) leave(ctx context.Context, a access, bucket string, opts provider.DeleteOptions) error {
+	if !a.opens(bucket) {
+		return p.removeIdentity(ctx, a, opts.PurgeOwn)
+	}
+	a, err := p.amend(ctx, a, func(a *access) {
+		if a.opens(bucket) {
+			delete(a.buckets, bucket)
+		}
+	})
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case a.opens(bucket):
+		return nil
+	}
+	return p.removeIdentity(ctx, a, opts.PurgeOwn)
+}
+
+// removeStrays takes a bucket that has no owner any more out of the accesses to it.
+// Nobody makes a bucket and accesses to it without one.
+func (p *Provider) removeStrays(ctx context.Context, ref provider.BucketRef, opts provider.DeleteOptions) error {
+	found, err := p.accessesTo(ctx, ref.Name)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	if owners, err := p.owners(ctx, ref.Name); err != nil || len(owners) > 0 {
+		return err
+	}
+	return p.leaveAll(ctx, found, ref.Name, opts)
+}
+
+func (p *Provider) leaveAll(ctx context.Context, found []access, bucket string, opts provider.DeleteOptions) error {
+	for _, a := range found {
+		if err := p.leave(ctx, a, bucket, opts); err != nil {
 			return err
 		}
 	}
@@ -111,14 +169,16 @@ func (p *Provider) ownerless(ctx context.Context, ref provider.BucketRef) error 
 // further owners, which a request that a dying process sent can make after a new
 // process has looked.
 func (p *Provider) removeOthers(ctx context.Context, o owner, opts provider.DeleteOptions) error {
-	users, err := p.listUsers(ctx, tagBucket, o.bucket)
+	found, err := p.accessesTo(ctx, o.bucket)
 	if err != nil {
 		return err
 	}
-	for _, a := range p.accessesOf(users, o.bucket) {
-		if err := p.removeAccess(ctx, a, opts.PurgeOwn); err != nil {
-			return err
-		}
+	if err := p.leaveAll(ctx, found, o.bucket, opts); err != nil {
+		return err
+	}
+	users, err := p.listUsers(ctx, tagBucket, o.bucket)
+	if err != nil {
+		return err
 	}
 	for _, other := range users {
 		if other.id == o.id || !p.isOwner(other, o.bucket) {
@@ -169,7 +229,7 @@ func (p *Provider) shutOut(ctx context.Context, client *s3.Client, o owner, foun
 			return err
 		}
 		// An earlier call may have ended with the accesses shut out.
-		if err := p.syncPolicy(ctx, o); err != nil {
+		if err := p.syncPolicy(ctx, o, ""); err != nil {
 			return err
 		}
 		return refuse(provider.ErrNotEmpty, notEmpty)
@@ -177,7 +237,11 @@ func (p *Provider) shutOut(ctx context.Context, client *s3.Client, o owner, foun
 	if err := holdsData(); err != nil {
 		return err
 	}
-	alone, err := render(o.bucket, o.uid, nil)
+	members := membersOf(found, o.bucket, "")
+	for i := range members {
+		members[i].revoked = true
+	}
+	closed, err := render(o.bucket, o.uid, members)
 	if err != nil {
 		return err
 	}
@@ -185,8 +249,8 @@ func (p *Provider) shutOut(ctx context.Context, client *s3.Client, o owner, foun
 	if err != nil {
 		return err
 	}
-	if current != "" && current != alone {
-		if err := client.SetPolicy(ctx, o.bucket, alone); err != nil {
+	if current != "" && current != closed {
+		if err := client.SetPolicy(ctx, o.bucket, closed); err != nil {
 			return err
 		}
 		if err := holdsData(); err != nil {
@@ -196,7 +260,7 @@ func (p *Provider) shutOut(ctx context.Context, client *s3.Client, o owner, foun
 	for _, a := range found {
 		// Whom the API does not let go yet, perhaps for the objects it wrote, is
 		// shut out and goes after the bucket.
-		if err := p.removeAccess(ctx, a, opts.PurgeOwn); err != nil && !errors.Is(err, provider.ErrUnavailable) {
+		if err := p.leave(ctx, a, o.bucket, opts); err != nil && !errors.Is(err, provider.ErrUnavailable) {
 			return err
 		}
 	}

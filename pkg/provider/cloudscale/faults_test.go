@@ -120,7 +120,7 @@ func steps() []step {
 // A process may end at any outbound call, before it leaves or before its answer
 // arrives. A repetition by a new process must end as an undisturbed run.
 func TestAnyCallMayBeTheLast(t *testing.T) {
-	for _, s := range steps() {
+	for _, s := range append(steps(), spanSteps()...) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			process := func(c *cloud) *Provider {
@@ -138,6 +138,7 @@ func TestAnyCallMayBeTheLast(t *testing.T) {
 			total := len(c.Calls())
 			c.wantLeft(s.left...)
 			c.wantAccesses(s.access...)
+			want := c.endState()
 			if total == 0 {
 				t.Fatal("the step made no call")
 			}
@@ -163,6 +164,9 @@ func TestAnyCallMayBeTheLast(t *testing.T) {
 						c.must(s.run(t.Context(), process(c), b))
 						c.wantLeft(s.left...)
 						c.wantAccesses(s.access...)
+						if got := c.endState(); got != want {
+							t.Errorf("the end is\n%s\nwant\n%s", got, want)
+						}
 					})
 				}
 			}

@@ -214,6 +214,30 @@ func (c *cloud) foreign(name, region string) (provider.Bucket, *s3.Client) {
 	return b, c.clientOf(p, b)
 }
 
+// person makes an objects user of the project without any mark and a bucket of
+// its own, and returns its client and what removes both with the content.
+func (c *cloud) person(bucket, region string) (*s3.Client, func(context.Context) error) {
+	c.t.Helper()
+	u, err := c.createUser(c.t.Context(), "person", map[string]string{"team": "theirs"})
+	c.must(err)
+	var client *s3.Client
+	err = c.withKey(c.t.Context(), identity{u.id, region, c.cs.Endpoints[region]}, &u, func(known *s3.Client) error {
+		client = known
+		return known.CreateBucket(c.t.Context(), bucket)
+	})
+	c.must(err)
+	return client, func(ctx context.Context) error {
+		_, err := client.Purge(ctx, bucket)
+		if err == nil {
+			err = client.DeleteBucket(ctx, bucket)
+		}
+		if s3.Code(err) == codeUnknownKey || s3.Code(err) == codeMissing {
+			err = nil // it is done already
+		}
+		return errors.Join(err, c.deleteUser(ctx, u.id))
+	}
+}
+
 // count returns how many calls had the operation.
 func (c *cloud) count(operation string) int {
 	n := 0
@@ -226,13 +250,16 @@ func (c *cloud) count(operation string) int {
 }
 
 // wantAccesses fails the test unless these are all accesses of ours, as "bucket
-// account", sorted.
+// account", with the stage if that is not in, sorted.
 func (c *cloud) wantAccesses(want ...string) {
 	c.t.Helper()
 	var got []string
 	for _, u := range c.cs.Users() {
 		if u.Tags[tagManagedBy] == testDriver && u.Tags[tagRole] == roleAccess {
-			got = append(got, u.Tags[tagBucket]+" "+u.Tags[tagAccount])
+			a := recordedAccess(user{id: u.ID, tags: u.Tags})
+			for _, name := range a.names() {
+				got = append(got, strings.TrimSuffix(name+" "+a.account+" "+string(a.buckets[name].stage), " in"))
+			}
 		}
 	}
 	slices.Sort(got)
@@ -264,8 +291,9 @@ func (c *cloud) wantLeft(names ...string) {
 	ids := map[string]string{}
 	for _, u := range c.cs.Users() {
 		if u.Tags[tagManagedBy] == testDriver && (u.Tags[tagRole] != roleAccess || u.Tags[tagPurpose] != "") {
-			owners = append(owners, u.Tags[tagBucket])
-			ids[u.ID] = u.Tags[tagBucket]
+			name := resourcesOf(user{id: u.ID, tags: u.Tags})[0].Bucket
+			owners = append(owners, name)
+			ids[u.ID] = name
 		}
 	}
 	for _, b := range c.cs.Buckets() {

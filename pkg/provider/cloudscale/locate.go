@@ -117,7 +117,7 @@ func (p *Provider) unmarked(ctx context.Context, ref provider.BucketRef) error {
 		return err
 	case there:
 		return refuse(provider.ErrPermissionDenied,
-			"it exists without the mark of driver %s and is left alone", p.config.DriverName)
+			"it exists without the mark of driver %s and is left alone; %s", p.config.DriverName, adoptRemedy)
 	}
 	return refuse(provider.ErrNotFound, "it does not exist")
 }

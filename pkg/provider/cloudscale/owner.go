@@ -11,11 +11,12 @@ import (
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
-// owner is the objects user that carries a bucket's mark.
+// owner is the objects user that owns a bucket.
 type owner struct {
 	user
 	record
-	uid string // as its endpoint calls it; set by locate
+	uid    string // as its endpoint calls it; set by locate
+	theirs bool   // it does not carry our mark: the driver did not make the bucket
 }
 
 // isOwner reports whether the user carries our mark as the owner of the bucket.
@@ -70,30 +71,13 @@ func ambiguous(found []owner) error {
 }
 
 // resolve returns the owner of the bucket that the reference names: by its ID if
-// it has one, else by the mark. Errors: ErrNotFound; ErrPermissionDenied if the
-// named user lacks the mark; ErrConflict; ErrInvalidArgument if the reference
-// names another region than the record.
+// it has one, else by the mark, and with AccessOnly also one without it. Errors:
+// ErrNotFound; ErrPermissionDenied if the named user lacks the mark; ErrConflict;
+// ErrInvalidArgument if the reference names another region than the record.
 func (p *Provider) resolve(ctx context.Context, ref provider.BucketRef) (owner, error) {
-	var o owner
-	if ref.OwnerID == "" {
-		var err error
-		if o, err = p.theOwner(ctx, ref.Name); err != nil {
-			return owner{}, err
-		}
-	} else {
-		u, err := p.getUser(ctx, ref.OwnerID)
-		if err != nil {
-			return owner{}, err
-		}
-		if !p.isOwner(u, ref.Name) {
-			return owner{}, refuse(provider.ErrPermissionDenied,
-				"objects user %s does not carry the mark of driver %s as its owner; it is left alone", u.id, p.config.DriverName)
-		}
-		r, err := recorded(u.tags)
-		if err != nil {
-			return owner{}, fmt.Errorf("objects user %s: %w", u.id, err)
-		}
-		o = owner{user: u, record: r}
+	o, err := p.resolveAnywhere(ctx, ref)
+	if err != nil {
+		return owner{}, err
 	}
 	if o.region == "" {
 		// The tag can only have been removed by hand.
@@ -105,10 +89,35 @@ func (p *Provider) resolve(ctx context.Context, ref provider.BucketRef) (owner, 
 	return o, nil
 }
 
+func (p *Provider) resolveAnywhere(ctx context.Context, ref provider.BucketRef) (owner, error) {
+	if ref.OwnerID == "" {
+		o, err := p.theOwner(ctx, ref.Name)
+		if errors.Is(err, provider.ErrNotFound) && ref.AccessOnly {
+			return p.theirOwner(ctx, ref)
+		}
+		return o, err
+	}
+	u, err := p.getUser(ctx, ref.OwnerID)
+	switch {
+	case err != nil:
+		return owner{}, err
+	case p.isOwner(u, ref.Name):
+		r, err := recorded(u.tags)
+		if err != nil {
+			return owner{}, fmt.Errorf("objects user %s: %w", u.id, err)
+		}
+		return owner{user: u, record: r}, nil
+	case ref.AccessOnly:
+		return p.theirs(u, ref)
+	}
+	return owner{}, refuse(provider.ErrPermissionDenied, "objects user %s does not carry the mark of driver %s as its owner; it is left alone; %s",
+		u.id, p.config.DriverName, adoptRemedy)
+}
+
 // bucket returns what the provider tells of the owner's bucket.
 func (p *Provider) bucket(o owner) provider.Bucket {
 	return provider.Bucket{
-		BucketRef: provider.BucketRef{Name: o.bucket, Region: o.region, OwnerID: o.id},
+		BucketRef: provider.BucketRef{Name: o.bucket, Region: o.region, OwnerID: o.id, AccessOnly: o.theirs},
 		Endpoint:  p.endpointOf(o.record),
 		// Any region is accepted in a signature. With this one no client sends a
 		// LocationConstraint, which the endpoint of a region may refuse.

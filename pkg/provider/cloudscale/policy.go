@@ -45,6 +45,13 @@ const policyLimit = 1 << 20
 const (
 	allow = "Allow"
 	deny  = "Deny"
+
+	// sidPrefix begins the Sid of every statement of the driver's: in the policy of
+	// a bucket that it did not make, all others are left as they are.
+	sidPrefix = "zuber-"
+	sidOwner  = sidPrefix + "owner"
+	// policyID is the Id of a document that the driver made.
+	policyID = "zuber"
 )
 
 // permissionsOf returns the statements of a mode.
@@ -117,46 +124,64 @@ func (m member) permissions() []permission {
 var uidPattern = regexp.MustCompile(`^([A-Za-z0-9_-]{1,128}\$)?[A-Za-z0-9._@=,+-]{1,128}$`)
 
 // render returns the policy of a bucket. It depends on nothing but the owner and
-// the set of members. The owner has a statement because it may not read what the
-// members write without one. ErrPrecondition if an access is the owner itself: a
-// Deny that hits the owner locks everybody out for ever.
+// the set of members.
 func render(bucket, ownerUID string, members []member) (string, error) {
+	all, err := statements(bucket, ownerUID, members)
+	if err != nil {
+		return "", err
+	}
+	return wholePolicy(all, len(members))
+}
+
+// wholePolicy makes the statements a document.
+func wholePolicy(all []policyStatement, members int) (string, error) {
+	// Structs of strings always marshal.
+	text, _ := json.Marshal(policyDocument{Version: "2012-10-17", ID: policyID, Statement: all})
+	return checkPolicySize(string(text), members)
+}
+
+func checkPolicySize(text string, members int) (string, error) {
+	if len(text) > policyLimit {
+		return "", refuse(provider.ErrQuotaExceeded, "with %d accesses its policy would have %d bytes, and %d is the limit; revoke some, or use more buckets",
+			members, len(text), policyLimit)
+	}
+	return text, nil
+}
+
+// statements returns those of the owner and the members. The owner has one because
+// it may not read what the members write without. ErrPrecondition if an access is
+// the owner itself: a Deny that hits the owner locks everybody out for ever.
+func statements(bucket, ownerUID string, members []member) ([]policyStatement, error) {
 	bucketARN := "arn:aws:s3:::" + bucket
 	objects := bucketARN + "/*"
 	principal, err := principalOf(ownerUID)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	doc := policyDocument{Version: "2012-10-17", ID: "zuber", Statement: []policyStatement{{
-		Sid: "owner", Effect: allow, Principal: principal, Action: []string{"s3:*"}, Resource: []string{bucketARN, objects},
-	}}}
+	all := []policyStatement{{
+		Sid: sidOwner, Effect: allow, Principal: principal, Action: []string{"s3:*"}, Resource: []string{bucketARN, objects},
+	}}
 	members = slices.Clone(members)
 	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.id, b.id) })
 	for _, m := range members {
 		if m.uid == ownerUID {
-			return "", refuse(provider.ErrPrecondition, "objects user %s is an access and the owner at once (%q); delete it", m.id, m.uid)
+			return nil, refuse(provider.ErrPrecondition, "objects user %s is an access and the owner at once (%q); delete it", m.id, m.uid)
 		}
 		if principal, err = principalOf(m.uid); err != nil {
-			return "", err
+			return nil, err
 		}
 		for _, r := range m.permissions() {
-			s := policyStatement{Sid: sidOf(m.mode) + "-" + m.id + "-" + r.suffix, Effect: r.effect, Principal: principal, Action: r.actions}
+			s := policyStatement{Sid: sidPrefix + sidOf(m.mode) + "-" + m.id + "-" + r.suffix, Effect: r.effect, Principal: principal, Action: r.actions}
 			if r.bucket {
 				s.Resource = append(s.Resource, bucketARN)
 			}
 			if r.objects {
 				s.Resource = append(s.Resource, objects)
 			}
-			doc.Statement = append(doc.Statement, s)
+			all = append(all, s)
 		}
 	}
-	// Structs of strings always marshal.
-	text, _ := json.Marshal(doc)
-	if len(text) > policyLimit {
-		return "", refuse(provider.ErrQuotaExceeded, "with %d accesses its policy would have %d bytes, and %d is the limit; revoke some, or use more buckets",
-			len(members), len(text), policyLimit)
-	}
-	return string(text), nil
+	return all, nil
 }
 
 // principalOf names a user of the endpoint.

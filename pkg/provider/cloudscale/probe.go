@@ -171,9 +171,9 @@ func (p *Provider) probe(ctx context.Context, region, endpoint string) (honoured
 		return false, "", err
 	}
 	// Both are made before any key is waited for: the waits then run side by side.
-	a, err := p.ensureAccess(ctx, o, access{
-		bucket: name, region: region, account: purposeProbe, owner: ownerTag(o.id), mode: provider.ReadOnly, probe: true,
-	})
+	a, err := p.ensureAccess(ctx, access{account: name, probe: true, buckets: map[string]membership{
+		name: {bucket: name, region: region, owner: ownerTag(o.id), mode: provider.ReadOnly, stage: stageNew},
+	}})
 	if err != nil {
 		return false, "", err
 	}
@@ -183,10 +183,10 @@ func (p *Provider) probe(ctx context.Context, region, endpoint string) (honoured
 	if loc, err := p.locate(ctx, &o); err != nil || loc.state != statePresent {
 		return false, "", cmpError(err, refuse(provider.ErrConflict, "the bucket %q of the probe vanished; repeat the call", name))
 	}
-	if a.uid, err = p.uidOf(ctx, o, &a.user); err != nil {
+	t := trial{p: p, o: o}
+	if t.uid, err = p.uidOf(ctx, identity{a.id, region, endpoint}, &a.user); err != nil {
 		return false, "", err
 	}
-	t := trial{p: p, o: o, uid: a.uid}
 	if t.owner, t.access, err = p.trialClients(o, a); err != nil {
 		return false, "", err
 	}
@@ -197,12 +197,12 @@ func (p *Provider) probe(ctx context.Context, region, endpoint string) (honoured
 		return true, "a policy let a user in, held it to reading, and shut it out again when it was removed", nil
 	}
 	// Whoever removes what a probe has made must not make it fail for ever.
-	users, err := p.listUsers(ctx, tagBucket, name)
+	found, err := p.accesses(ctx, o)
 	if err != nil {
 		return false, "", err
 	}
 	loc, err := p.locate(ctx, &o)
-	if err == nil && (len(users) < 2 || loc.state != statePresent) {
+	if err == nil && (len(found) == 0 || loc.state != statePresent) {
 		err = refuse(provider.ErrConflict, "somebody removed what the probe made; repeat the call")
 	}
 	return false, seen, err
@@ -261,9 +261,13 @@ func (p *Provider) sweep(ctx context.Context, region string) error {
 	}
 	names := map[string]bool{}
 	for _, u := range users {
-		name := u.tags[tagBucket]
-		if u.tags[tagManagedBy] == p.config.DriverName && u.tags[tagRegion] == region && strings.HasPrefix(name, probePrefix) {
-			names[name] = true
+		if u.tags[tagManagedBy] != p.config.DriverName {
+			continue
+		}
+		for _, r := range resourcesOf(u) {
+			if r.Region == region && strings.HasPrefix(r.Bucket, probePrefix) {
+				names[r.Bucket] = true
+			}
 		}
 	}
 	p.probes.mu.Lock()
@@ -316,7 +320,7 @@ func (t trial) run(ctx context.Context) (seen string, err error) {
 	if err != nil {
 		return "", err
 	}
-	switch err := t.p.setPolicy(ctx, t.owner, bucket, policy, true); {
+	switch err := t.p.setPolicy(ctx, t.owner, t.o, policy, true); {
 	case errors.Is(err, provider.ErrUnsupported), errors.Is(err, provider.ErrInvalidArgument), errors.Is(err, provider.ErrPermissionDenied):
 		return "it refuses a policy: " + err.Error(), nil
 	case err != nil:

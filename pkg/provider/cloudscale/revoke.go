@@ -14,11 +14,11 @@ import (
 	"github.com/zuber-storage/zuber/pkg/s3"
 )
 
-// RevokeAccess implements provider.Provider. The statements of the policy go
+// RevokeAccess implements provider.Provider. The statements of the policies go
 // first, which counts at once in every region; the key of a deleted user can go
-// on working for a while. The policy denies the user everything instead, until
-// the next one that is written after the user is gone. A shared key stays valid
-// until its bucket goes.
+// on working for a while. A policy denies the user everything instead while it is
+// there, and in a bucket of ours until the next one that is written. A shared key
+// stays valid until its bucket goes.
 func (p *Provider) RevokeAccess(ctx context.Context, ref provider.AccountRef) error {
 	if err := p.revokeAccess(ctx, ref); err != nil {
 		return fmt.Errorf("revoke access of account %q: %w", ref.Account, err)
@@ -38,144 +38,181 @@ func (p *Provider) revokeAccess(ctx context.Context, ref provider.AccountRef) er
 	if ref.IdentityID != "" && !userIDPattern.MatchString(ref.IdentityID) {
 		return refuse(provider.ErrInvalidArgument, "identity %q is malformed", ref.IdentityID)
 	}
-	names := map[string]bool{}
-	for _, b := range ref.Buckets {
-		names[b.Name] = true
-		if err := p.revokeOn(ctx, b, ref); err != nil {
-			return fmt.Errorf("bucket %q in region %q: %w", b.Name, b.Region, err)
-		}
-	}
-	// Whatever carries the account's mark elsewhere, and an identity that was
-	// not among those of the buckets.
-	rest, err := p.elsewhereOf(ctx, ref)
+	found, err := p.identitiesOf(ctx, ref)
 	if err != nil {
 		return err
 	}
-	for _, a := range rest {
-		if names[a.bucket] && a.id != ref.IdentityID {
-			continue
-		}
-		b := provider.BucketRef{Name: a.bucket, Region: a.region}
-		if err := checkRef(b); err != nil {
-			return err
-		}
-		only := ref
-		only.IdentityID = a.id
-		if err := p.revokeOn(ctx, b, only); err != nil {
-			return fmt.Errorf("bucket %q in region %q: %w", a.bucket, a.region, err)
+	refs := ref.Buckets
+	if len(refs) == 0 {
+		// The whole of every access.
+		for _, a := range found {
+			for _, name := range a.names() {
+				refs = append(refs, provider.BucketRef{Name: name, Region: a.buckets[name].region})
+			}
 		}
 	}
-	return nil
-}
-
-// elsewhereOf returns the accesses that the reference means besides those to the
-// buckets it names: the one of its identity, and without any bucket those of its
-// account. ErrPermissionDenied if the identity is not the account's.
-func (p *Provider) elsewhereOf(ctx context.Context, ref provider.AccountRef) ([]access, error) {
-	if ref.IdentityID != "" {
-		u, err := p.getUser(ctx, ref.IdentityID)
-		switch {
-		case errors.Is(err, provider.ErrNotFound):
-			return nil, nil
-		case err != nil:
-			return nil, err
-		case u.tags[tagManagedBy] != p.config.DriverName:
-			return nil, refuse(provider.ErrPermissionDenied, "objects user %s does not carry the mark of driver %s", u.id, p.config.DriverName)
-		case u.tags[tagRole] == roleOwner:
-			klog.FromContext(ctx).Info("The access had the key of the bucket's owner, which goes on working until the bucket is deleted",
-				"account", ref.Account, "bucket", u.tags[tagBucket])
-			return nil, nil
-		case u.tags[tagRole] != roleAccess || ref.Account != "" && u.tags[tagAccount] != accountTag(ref.Account):
-			return nil, refuse(provider.ErrPermissionDenied, "objects user %s is not of this account; it is left alone", u.id)
-		}
-		return []access{recordedAccess(u)}, nil
-	}
-	if len(ref.Buckets) > 0 || ref.Account == "" {
-		return nil, nil
-	}
-	users, err := p.listUsers(ctx, tagAccount, accountTag(ref.Account))
-	if err != nil {
-		return nil, err
-	}
-	var found []access
-	for _, u := range users {
-		if p.isAccess(u, u.tags[tagBucket]) {
-			found = append(found, recordedAccess(u))
-		}
-	}
-	return found, nil
-}
-
-// revokeOn ends the account's accesses to one bucket.
-func (p *Provider) revokeOn(ctx context.Context, b provider.BucketRef, ref provider.AccountRef) error {
-	unlock, err := p.buckets.lock(ctx, b.Name)
+	unlock, err := p.lockBuckets(ctx, refs)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	users, err := p.listUsers(ctx, tagBucket, b.Name)
+	for _, a := range found {
+		if err := p.end(ctx, a, refs, ref.PurgeOwn); err != nil {
+			return err
+		}
+	}
+	strange := slices.DeleteFunc(slices.Clone(refs), func(b provider.BucketRef) bool {
+		// A shared key is its owner's: no policy names it.
+		return b.OwnerID == ref.IdentityID || slices.ContainsFunc(found, func(a access) bool { return hasKey(a.buckets, b.Name) })
+	})
+	return within(each(ctx, strange, func(i int) error { return p.tidy(ctx, strange[i]) }), strange)
+}
+
+// within names the buckets that an error of each is about.
+func within(err error, refs []provider.BucketRef) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", listed(refs), err)
+}
+
+// identitiesOf returns the accesses that the reference may mean: those of its
+// account, and the one of its identity. ErrPermissionDenied if the identity is not
+// the account's.
+func (p *Provider) identitiesOf(ctx context.Context, ref provider.AccountRef) ([]access, error) {
+	var found []access
+	var err error
+	if ref.Account != "" {
+		if found, err = p.accessesOf(ctx, accountTag(ref.Account)); err != nil {
+			return nil, err
+		}
+	}
+	if ref.IdentityID == "" || slices.ContainsFunc(found, func(a access) bool { return a.id == ref.IdentityID }) {
+		return found, nil
+	}
+	u, err := p.getUser(ctx, ref.IdentityID)
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		return found, nil
+	case err != nil:
+		return nil, err
+	case u.tags[tagManagedBy] != p.config.DriverName:
+		return nil, refuse(provider.ErrPermissionDenied, "objects user %s does not carry the mark of driver %s", u.id, p.config.DriverName)
+	case u.tags[tagRole] == roleOwner:
+		klog.FromContext(ctx).Info("The access had the key of the bucket's owner, which goes on working until the bucket is deleted",
+			"account", ref.Account, "bucket", u.tags[tagBucket])
+		return found, nil
+	case !p.isAccess(u) || ref.Account != "":
+		return nil, refuse(provider.ErrPermissionDenied, "objects user %s is not of this account; it is left alone", u.id)
+	}
+	return append(found, recordedAccess(u)), nil
+}
+
+// end takes the buckets out of an access. With the last one that it opens its
+// identity goes.
+func (p *Provider) end(ctx context.Context, a access, refs []provider.BucketRef, purgeOwn bool) error {
+	for _, b := range refs {
+		if m, ok := a.buckets[b.Name]; ok && m.region != b.Region {
+			return refuse(provider.ErrInvalidArgument, "%s: the record of the access says region %q", listed([]provider.BucketRef{b}), m.region)
+		}
+	}
+	a, err := p.amend(ctx, a, func(a *access) {
+		for _, b := range refs {
+			if m, ok := a.buckets[b.Name]; ok {
+				a.buckets[b.Name] = m.revoked()
+			}
+		}
+	})
+	if errors.Is(err, provider.ErrNotFound) {
+		return nil // one that vanished meanwhile is revoked
+	}
 	if err != nil {
 		return err
 	}
-	account := accountTag(ref.Account)
-	found := slices.DeleteFunc(p.accessesOf(users, b.Name), func(a access) bool {
-		return a.account != account && (ref.Account != "" || a.id != ref.IdentityID)
-	})
-	if len(found) == 0 {
-		return p.checkOwner(ctx, b)
+	refs = slices.DeleteFunc(slices.Clone(refs), func(b provider.BucketRef) bool { return !hasKey(a.buckets, b.Name) })
+	err = each(ctx, refs, func(i int) error { return p.syncRecorded(ctx, a.buckets[refs[i].Name], "") })
+	if err != nil {
+		return within(err, refs)
 	}
-	for i := range found {
-		found[i].revoked = true
-		err := p.record(ctx, found[i])
-		// One that vanished meanwhile is revoked.
-		if err != nil && !errors.Is(err, provider.ErrConflict) {
-			return err
-		}
-	}
-	if err := p.dropStatements(ctx, b); err != nil {
-		return err
-	}
-	for _, a := range found {
-		if err := p.removeAccess(ctx, a, ref.PurgeOwn); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkOwner refuses a reference to a user that exists without the mark of the
-// bucket's owner. Nobody of the account is let in there.
-func (p *Provider) checkOwner(ctx context.Context, b provider.BucketRef) error {
-	if b.OwnerID == "" {
+	if a.opens("") {
 		return nil
 	}
-	_, err := p.resolve(ctx, b)
+	return p.removeIdentity(ctx, a, purgeOwn)
+}
+
+// syncRecorded brings the policy of an access's bucket up to date, if the bucket
+// is there and still the one that the access was made for.
+func (p *Provider) syncRecorded(ctx context.Context, m membership, leaving string) error {
+	o, ok, err := p.ownerOf(ctx, m)
+	if err != nil || !ok {
+		return err
+	}
+	if o.region == "" {
+		o.region = m.region
+	}
+	return p.doubt(o, p.syncIfPresent(ctx, o, leaving))
+}
+
+func (p *Provider) syncIfPresent(ctx context.Context, o owner, leaving string) error {
+	loc, err := p.locate(ctx, &o)
+	if errors.Is(err, provider.ErrConflict) {
+		// A user that owns a bucket cannot be deleted, and its owner was.
+		return nil
+	}
+	if err != nil || loc.state != statePresent {
+		return err
+	}
+	err = p.syncPolicy(ctx, o, leaving)
 	if errors.Is(err, provider.ErrNotFound) {
+		// It was deleted at this moment.
 		return nil
 	}
 	return err
 }
 
-// dropStatements brings the bucket's policy up to date, if it has a bucket of
-// ours to be on.
-func (p *Provider) dropStatements(ctx context.Context, b provider.BucketRef) error {
+// tidy takes whoever is gone out of the policy of a bucket that no access of the
+// account knows: its user may have been deleted by hand. ErrPermissionDenied for a
+// reference to a user that exists without the mark of the bucket's owner.
+func (p *Provider) tidy(ctx context.Context, b provider.BucketRef) error {
+	if b.OwnerID == "" {
+		return nil
+	}
 	o, err := p.resolve(ctx, b)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return nil
 	case err != nil:
 		return err
-	}
-	loc, err := p.locate(ctx, &o)
-	if err != nil || loc.state != statePresent {
-		return err
-	}
-	err = p.syncPolicy(ctx, o)
-	if errors.Is(err, provider.ErrNotFound) {
-		// It was deleted at this moment.
+	case o.theirs != b.AccessOnly:
 		return nil
 	}
-	return p.doubt(o, err)
+	err = p.syncIfPresent(ctx, o, "")
+	if errors.Is(err, provider.ErrUnsupported) {
+		return nil // an endpoint without policies names nobody
+	}
+	return err
+}
+
+// removeIdentity deletes the objects user of an access that opens nothing any
+// more. A bucket that the driver did not make gets back the policy that others left
+// it before, because the record of who is in it goes with the user, and is looked at
+// once more after: the user may have stayed, or another process may have written.
+// Those buckets are not locked, being no part of the call.
+func (p *Provider) removeIdentity(ctx context.Context, a access, purgeOwn bool) error {
+	var refs []provider.BucketRef
+	for _, name := range a.names() {
+		if m := a.buckets[name]; m.theirs {
+			refs = append(refs, provider.BucketRef{Name: name, Region: m.region})
+		}
+	}
+	sync := func(leaving string) error {
+		return within(each(ctx, refs, func(i int) error { return p.syncRecorded(ctx, a.buckets[refs[i].Name], leaving) }), refs)
+	}
+	if err := sync(a.id); err != nil {
+		return err
+	}
+	err := p.removeAccess(ctx, a, purgeOwn)
+	return cmpError(err, sync(""))
 }
 
 // removeAccess deletes the access's objects user. The API refuses that while the
@@ -187,7 +224,10 @@ func (p *Provider) removeAccess(ctx context.Context, a access, purge bool) error
 	}
 	refusal := err
 	var who s3.Identity
-	home := identity{a.id, a.region, p.defaultEndpoint(a.region)}
+	home, err := p.homeOf(ctx, a)
+	if err != nil {
+		return err
+	}
 	err = p.withKey(ctx, home, &a.user, func(c *s3.Client) (err error) {
 		who, err = c.WhoAmI(ctx)
 		return err
@@ -200,8 +240,8 @@ func (p *Provider) removeAccess(ctx context.Context, a access, purge bool) error
 	case len(who.Buckets) == 0:
 		return refuse(provider.ErrUnavailable, "the API does not delete objects user %s yet: %s; repeat the call", a.id, refusal)
 	case a.own != provider.OwnBucketsPurge:
-		return refuse(provider.ErrPrecondition, "its key does not open the bucket any more, but objects user %s owns the buckets %s, made with that key; "+
-			"delete them, or make the access from a class with ownBuckets %s", a.id, strings.Join(who.Buckets, ", "), provider.OwnBucketsPurge)
+		return refuse(provider.ErrPrecondition, "its key does not open %s any more, but objects user %s owns the buckets %s, made with that key; "+
+			"delete them, or make the access from a class with ownBuckets %s", strings.Join(a.names(), ", "), a.id, strings.Join(who.Buckets, ", "), provider.OwnBucketsPurge)
 	}
 	for _, name := range who.Buckets {
 		if err := p.removeOwn(ctx, &a, name, purge); err != nil {
@@ -215,14 +255,34 @@ func (p *Provider) removeAccess(ctx context.Context, a access, purge bool) error
 	return err
 }
 
+// homeOf returns the user of the access at an endpoint that should know its key.
+func (p *Provider) homeOf(ctx context.Context, a access) (identity, error) {
+	for _, name := range a.names() {
+		region := a.buckets[name].region
+		return identity{a.id, region, p.defaultEndpoint(region)}, nil
+	}
+	// The record can only have been edited by hand.
+	regions, err := p.Regions(ctx)
+	if err == nil && len(regions) == 0 {
+		err = refuse(provider.ErrUnavailable, "the API names no region")
+	}
+	if err != nil {
+		return identity{}, err
+	}
+	return identity{a.id, regions[0], p.defaultEndpoint(regions[0])}, nil
+}
+
 // removeOwn deletes a bucket that the access made for itself, wherever it lives;
 // with its data only if that may be purged.
 func (p *Provider) removeOwn(ctx context.Context, a *access, name string, purge bool) error {
-	where := a.region
-	home := identity{a.id, a.region, p.defaultEndpoint(a.region)}
-	err := p.withKey(ctx, home, &a.user, func(c *s3.Client) error {
+	home, err := p.homeOf(ctx, *a)
+	if err != nil {
+		return err
+	}
+	where := home.region
+	err = p.withKey(ctx, home, &a.user, func(c *s3.Client) error {
 		found, err := c.BucketLocation(ctx, name)
-		if err == nil && p.elsewhere(ctx, found, a.region) {
+		if err == nil && p.elsewhere(ctx, found, home.region) {
 			where = found
 		}
 		return err

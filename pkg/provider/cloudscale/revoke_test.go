@@ -41,7 +41,7 @@ func TestRevokeRefusesOwnBuckets(t *testing.T) {
 		_, err := c.GrantAccess(t.Context(), accessOf("ba-2", b, provider.ReadOnly))
 		c.must(err)
 	}
-	c.wantAccesses("bucket ba-1", "bucket ba-2")
+	c.wantAccesses("bucket ba-1 out", "bucket ba-2")
 	client, err := c.client(c.defaultEndpoint("rma"), keyPair{a.Credentials.AccessKeyID, a.Credentials.SecretAccessKey})
 	c.must(err)
 	c.must(client.DeleteObject(t.Context(), "own", "key"))
@@ -160,8 +160,10 @@ func TestSurplusIdentitiesOfAnAccount(t *testing.T) {
 	b, _ := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
 	first, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
 	c.must(err)
-	surplus := access{bucket: b.Name, region: b.Region, account: "ba-1", owner: ownerTag(b.OwnerID), mode: provider.ReadWrite}
-	_, err = c.createUser(t.Context(), "surplus", surplus.tags(testDriver))
+	surplus := access{account: "ba-1", buckets: map[string]membership{
+		b.Name: {bucket: b.Name, region: b.Region, owner: ownerTag(b.OwnerID), mode: provider.ReadWrite, stage: stageNew},
+	}}
+	_, err = c.createUser(t.Context(), "surplus", surplus.asTags(testDriver))
 	c.must(err)
 	// The one that may have been delivered stays the answer.
 	again, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))

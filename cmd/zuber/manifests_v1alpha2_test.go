@@ -12,7 +12,7 @@ import (
 // TestSamplesOfV1alpha2 runs the sample classes through the driver, and holds the
 // objects to the fields of that version.
 func TestSamplesOfV1alpha2(t *testing.T) {
-	cloud, specs, err := startEmulator(backendSettings{KeyDelay: delayNone}, false)
+	cloud, specs, err := startEmulator(backendSettings{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

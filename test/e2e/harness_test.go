@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 
 // options are those of every cluster of the tests.
 func options() cluster.Options {
-	return cluster.Options{Root: root, Log: os.Stderr, Race: race, QPS: 200}
+	return cluster.Options{Root: root, Log: os.Stderr, Race: race, QPS: -1, CreateBucket: time.Second}
 }
 
 // theCluster starts the shared cluster for the first story.
@@ -58,7 +59,7 @@ func theCluster(t *testing.T) *cluster.Cluster {
 	shared.Do(func() {
 		ctx, cancel := context.Background(), func() {}
 		if deadline, ok := t.Deadline(); ok {
-			ctx, cancel = context.WithDeadlineCause(ctx, deadline.Add(-spare), fmt.Errorf("the test's time is over"))
+			ctx, cancel = context.WithDeadlineCause(ctx, deadline.Add(-spare), errors.New("the test's time is over"))
 		}
 		defer cancel()
 		shared.Cluster, shared.err = cluster.Start(ctx, options())

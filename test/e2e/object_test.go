@@ -28,6 +28,16 @@ func (o object) text(path ...string) string {
 	return text
 }
 
+func (o object) texts(path ...string) []string {
+	all, _ := o.at(path...).([]any)
+	var texts []string
+	for _, one := range all {
+		text, _ := one.(string)
+		texts = append(texts, text)
+	}
+	return texts
+}
+
 func (o object) list(path ...string) []object {
 	all, _ := o.at(path...).([]any)
 	var objects []object
@@ -71,16 +81,6 @@ func cosiPath(resource, ns string) string {
 }
 
 func missing(err error) bool { return errors.Is(err, cluster.ErrNotFound) }
-
-// get reads an object anew.
-func (s *story) get(o object) object {
-	s.Helper()
-	got, err := s.Get(s.Context(), o.path())
-	if err != nil {
-		s.Fatal(err)
-	}
-	return got
-}
 
 // absent is nil once the object is gone, and else says what holds it.
 func (s *story) absent(ctx context.Context, o object) error {

@@ -210,7 +210,10 @@ func (s *story) dump() {
 		if from := s.logs[p]; from < len(log) {
 			log = log[from:]
 		}
-		lines := strings.Split(log, "\n")
-		s.Logf("%s, running: %v\n%s", p.Name, p.Running(), strings.Join(lines[max(0, len(lines)-80):], "\n"))
+		lines, tail := strings.Split(log, "\n"), 80
+		if p == s.Etcd || p == s.APIServer {
+			tail = 10
+		}
+		s.Logf("%s, running: %v\n%s", p.Name, p.Running(), strings.Join(lines[max(0, len(lines)-tail):], "\n"))
 	}
 }

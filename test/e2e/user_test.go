@@ -96,10 +96,19 @@ func (s *story) access(name, claim, class string) object {
 func (s *story) ready(o object) object {
 	s.Helper()
 	field := map[string]string{"BucketClaim": "bucketReady", "Bucket": "bucketReady", "BucketAccess": "accessGranted"}[o.text("kind")]
+	if claim := o.text("spec", "bucketClaimName"); claim != "" {
+		s.ready(object{"apiVersion": o["apiVersion"], "kind": "BucketClaim", "metadata": map[string]any{"name": claim, "namespace": o.text("metadata", "namespace")}})
+	}
 	var got object
+	repair := &repair{story: s}
 	s.eventually(func() (err error) {
 		if got, err = s.Get(s.Context(), o.path()); err != nil {
 			return err
+		}
+		if o.text("kind") == "BucketClaim" {
+			if err := repair.claim(got); err != nil {
+				return err
+			}
 		}
 		if got.at("status", field) != true {
 			return fmt.Errorf("%s: status %v; events: %s", o, got["status"], strings.Join(s.events(o), "; "))

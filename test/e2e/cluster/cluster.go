@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
 )
@@ -27,10 +28,14 @@ type Options struct {
 	Race bool
 	// QPS is how many requests a second the controller and the sidecar send to the
 	// API server, by each of their two clients. 0 is the default of client-go, 5,
-	// which upstream leaves as it is.
+	// which upstream leaves as it is; a negative one is no limit.
 	QPS int
 	// Emulator configures the clouds.
 	Emulator emulator.Options
+	// CreateBucket is how long the clouds take to make a bucket. Upstream's
+	// controller writes a claim's status and finalizer in that time, and loses them
+	// if the bucket is faster: see docs/upstream.md.
+	CreateBucket time.Duration
 	// Driver is a program to run in place of zuber, with the socket's URL as its
 	// only argument.
 	Driver string
@@ -83,6 +88,9 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	}
 	if c.Emulator, err = emulator.Start(c.options.Emulator); err != nil { //nolint:contextcheck // the emulator ends with Close
 		return err
+	}
+	if late := c.options.CreateBucket; late > 0 {
+		c.Emulator.Inject(emulator.Fault{Operation: "CreateBucket", Latency: late})
 	}
 	for _, step := range []func(context.Context) error{c.startKubernetes, c.install, c.startDriver, c.startCOSI} {
 		if err := step(ctx); err != nil {

@@ -28,7 +28,7 @@ func (c *Cluster) startKubernetes(ctx context.Context) error {
 	etcd, port := "http://127.0.0.1:"+ports[0], ports[1]
 	c.server = "https://127.0.0.1:" + port
 	c.Etcd = c.Process("etcd", c.Binaries.Etcd, []string{
-		"--data-dir=" + filepath.Join(c.Dir, "etcd"),
+		"--name=zuber", "--data-dir=" + filepath.Join(c.Dir, "etcd"),
 		"--listen-client-urls=" + etcd, "--advertise-client-urls=" + etcd,
 		"--listen-peer-urls=http://127.0.0.1:0",
 		"--unsafe-no-fsync", // a crash of the machine ends the cluster anyway

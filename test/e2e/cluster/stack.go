@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -101,8 +100,8 @@ func (c *Cluster) NewSidecar(name, socket, kubeconfig string) *Process {
 // upstream makes a process of one of upstream's two programs.
 func (c *Cluster) upstream(name, path, namespace, kubeconfig string, args ...string) *Process {
 	args = append(args, "--kubeconfig="+kubeconfig, "--v=4")
-	if qps := c.options.QPS; qps > 0 {
-		args = append(args, fmt.Sprintf("--kube-api-qps=%d", qps), "--kube-api-burst="+strconv.Itoa(2*qps))
+	if qps := c.options.QPS; qps != 0 {
+		args = append(args, "--kube-api-qps="+strconv.Itoa(qps), "--kube-api-burst="+strconv.Itoa(2*qps))
 	}
 	p := c.Process(name, path, args, []string{"POD_NAMESPACE=" + namespace}, nil)
 	p.ready = p.logged(`"Working"`)

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/zuber-storage/zuber/test/e2e/cluster"
 )
@@ -36,7 +37,7 @@ func run(ctx context.Context, root string, build bool, out io.Writer) (err error
 		_, err := cluster.Build(ctx, root, out)
 		return err
 	}
-	c, err := cluster.Start(ctx, cluster.Options{Root: root, Log: out, QPS: 200})
+	c, err := cluster.Start(ctx, cluster.Options{Root: root, Log: out, QPS: -1, CreateBucket: time.Second})
 	if err != nil {
 		return err
 	}

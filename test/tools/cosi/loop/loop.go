@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/container-object-storage-interface/client/clientset/versioned"
+	"sigs.k8s.io/container-object-storage-interface/client/clientset/versioned/scheme"
 	"sigs.k8s.io/container-object-storage-interface/client/informers/externalversions"
 )
 

@@ -15,9 +15,9 @@
 // A story applies manifests as a user does (s.apply, or s.class, s.accessClass,
 // s.claim and s.access, which write them), waits for what a user sees (s.ready,
 // s.bucketInfo, s.event, s.gone, and s.eventually for anything else), takes the
-// bucket into use (bucketInfo.s3), and deletes it (s.delete). It may stop, kill
-// and start s.Driver, s.Sidecar, s.Controller and s.APIServer, and disturb the
-// clouds through s.Emulator.
+// bucket into use (bucketInfo.s3), and deletes it (s.delete). A story that is
+// alone may stop, kill and start s.Driver, s.Sidecar, s.Controller and
+// s.APIServer (s.restart, s.crash), and disturb the clouds through s.Emulator.
 //
 // When the story ends, what it applied is deleted, accesses first, and nothing
 // may be left of it: no object of COSI, no Secret, no bucket, no identity, no
@@ -26,4 +26,7 @@
 //
 // Nothing sleeps: every wait has a condition, a deadline, and an error that says
 // what is missing.
+//
+// What upstream's controller and sidecar do wrong by themselves is written down
+// in docs/upstream.md, with what a user does about it; the stories do just that.
 package e2e

@@ -23,10 +23,14 @@ func TestRoles(t *testing.T) {
 	// A failure, reported and reported again.
 	s.event(s.bucketOf(s.claim("nowhere", s.class(cloudscale, "region", "nowhere"))), "nowhere")
 	// An existing bucket without parameters takes those of its class.
-	s.apply(manifest("Bucket", s.className("existing"), map[string]any{"spec": map[string]any{
+	existing := s.apply(manifest("Bucket", s.className("existing"), map[string]any{"spec": map[string]any{
 		"driverName": driverName, "bucketClassName": s.class(cloudscale), "deletionPolicy": "Retain",
-		"existingBucketID": "cloudscale/rma/no-such-bucket", "protocols": []string{"S3"},
-	}}))
+		"existingBucketID": "cloudscale/rma/no-such-bucket", "protocols": []string{"S3"}, "bucketClaim": map[string]any{},
+	}}))[0]
+	s.ready(existing)
+	s.ready(s.apply(manifest("BucketClaim", "existing", map[string]any{"spec": map[string]any{
+		"existingBucketName": existing.name(), "protocols": []string{"S3"},
+	}}))[0])
 
 	allowed := map[string]bool{}
 	for _, path := range []string{"clusterroles/zuber", "namespaces/zuber-system/roles/zuber-leader-election"} {

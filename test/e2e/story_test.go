@@ -121,6 +121,7 @@ func (s *story) deleteSoon(objects ...object) {
 
 // end deletes what is left of the story and looks for what stays behind.
 func (s *story) end() {
+	defer s.mend()
 	if s.Failed() {
 		s.dump()
 		return
@@ -132,6 +133,22 @@ func (s *story) end() {
 	last.finish(ctx, s.applied)
 	if s.Failed() {
 		s.dump()
+	}
+}
+
+// mend starts again what the story has stopped and not started, so that the
+// next one finds everything.
+func (s *story) mend() {
+	for _, p := range s.Processes() {
+		if p.Running() {
+			continue
+		}
+		if !s.Failed() {
+			s.Errorf("%s does not run at the end of the story", p.Name)
+		}
+		if err := p.Start(context.Background()); err != nil {
+			s.Error(err)
+		}
 	}
 }
 

@@ -83,7 +83,7 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	if c.Binaries, err = Build(ctx, c.options.Root, c.options.Log); err != nil {
 		return err
 	}
-	if err := c.makeDir(); err != nil {
+	if err := c.makeDir(ctx); err != nil {
 		return err
 	}
 	if c.Emulator, err = emulator.Start(c.options.Emulator); err != nil { //nolint:contextcheck // the emulator ends with Close
@@ -101,8 +101,14 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 }
 
 // makeDir makes the directory and removes those of processes that were killed.
-func (c *Cluster) makeDir() (err error) {
+func (c *Cluster) makeDir(ctx context.Context) (err error) {
 	const prefix = "zuber-e2e-"
+	// Else another process might take a directory for one of these before it is locked.
+	done, err := lockFile(ctx, filepath.Join(os.TempDir(), "zuber-e2e.lock"))
+	if err != nil {
+		return err
+	}
+	defer done()
 	old, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	if err != nil {
 		return err

@@ -157,20 +157,18 @@ func (s *story) events(o object) []string {
 	return all
 }
 
-// event waits for an event about an object that holds the text, and returns it.
-func (s *story) event(o object, text string) (found string) {
+// event waits for an event about an object that holds the text.
+func (s *story) event(o object, text string) {
 	s.Helper()
 	s.eventually(func() error {
 		all := s.events(o)
 		for _, e := range all {
 			if strings.Contains(e, text) {
-				found = e
 				return nil
 			}
 		}
 		return fmt.Errorf("%s has no event with %q; it has: %q", o, text, all)
 	})
-	return found
 }
 
 // bucketOf is the Bucket of a BucketClaim, which may not be ready.

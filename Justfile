@@ -39,6 +39,10 @@ selftest:
 serve-emulated:
     go run ./cmd/zuber serve --emulate --endpoint unix:///tmp/{{name}}/cosi.sock --metrics-address 127.0.0.1:8080
 
+# Leave a cluster running with the driver against emulated clouds, and say what to try
+playground:
+    go run ./test/e2e/playground
+
 # Build the container image
 image:
     docker build --build-arg GO_IMAGE={{go_image}} --build-arg BASE_IMAGE={{base_image}} --build-arg VERSION={{version}} -t {{image}} .

@@ -37,6 +37,8 @@ var arrows = map[string][]string{
 	"pkg/s3":                   {},
 	"pkg/emulator":             {"pkg/emulator/..."},
 	"test":                     {},
+	"test/e2e/cluster":         {"pkg/emulator"},
+	"test/e2e/playground":      {"test/e2e/cluster"},
 }
 
 // fences says where alone a module may be imported.
@@ -202,7 +204,7 @@ func TestEnvironmentIsReadInCmd(t *testing.T) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.SelectorExpr:
-				if x, ok := n.X.(*ast.Ident); ok && forbidden[x.Name+"."+n.Sel.Name] {
+				if x, ok := n.X.(*ast.Ident); ok && forbidden[x.Name+"."+n.Sel.Name] && !ends(s, x.Name+"."+n.Sel.Name) {
 					t.Errorf("%s uses %s.%s outside cmd", s.path, x.Name, n.Sel.Name)
 				}
 			case *ast.FuncDecl:
@@ -218,6 +220,9 @@ func TestEnvironmentIsReadInCmd(t *testing.T) {
 		})
 	}
 }
+
+// ends reports whether a command of the tests ends its own process.
+func ends(s source, call string) bool { return s.file.Name.Name == "main" && call == "os.Exit" }
 
 func TestTopLevelIsAsDesigned(t *testing.T) {
 	want := []string{"cmd", "pkg", "config", "test", "docs", "Justfile", "Justfile.vars.just", "Dockerfile", "go.mod", "go.sum", "README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md"}

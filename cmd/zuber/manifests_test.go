@@ -119,6 +119,12 @@ func TestKustomizations(t *testing.T) {
 		dir := filepath.Dir(name)
 		listed, _ := objects[0].at("resources").([]any)
 		for _, resource := range listed {
+			if remote, _ := resource.(string); strings.Contains(remote, "://") {
+				if !strings.HasSuffix(remote, "?ref=v0.2.2") {
+					t.Errorf("%s takes %s without a fixed version", name, remote)
+				}
+				continue
+			}
 			path := filepath.Join(dir, resource.(string))
 			_, file := all[path]
 			_, directory := all[filepath.Join(path, "kustomization.yaml")]
@@ -132,8 +138,8 @@ func TestKustomizations(t *testing.T) {
 			}
 		}
 	}
-	if found != 4 {
-		t.Errorf("%d kustomizations, want 4", found)
+	if found != 6 {
+		t.Errorf("%d kustomizations, want 6", found)
 	}
 }
 
@@ -286,11 +292,11 @@ func TestDeploymentIsRestricted(t *testing.T) {
 // TestRBAC holds the permissions to what the sidecar needs and no more.
 func TestRBAC(t *testing.T) {
 	want := map[string]string{
-		"buckets": "get list watch update delete", "bucketclaims": "get list watch update delete", "bucketaccesses": "get list watch update delete",
-		"buckets/status": "get update", "bucketclaims/status": "get update", "bucketaccesses/status": "get update",
-		"bucketclasses": "get list watch", "bucketaccessclasses": "get list watch",
+		"buckets": "get list watch update", "bucketclaims": "get update", "bucketaccesses": "list watch update delete",
+		"buckets/status": "update", "bucketclaims/status": "update", "bucketaccesses/status": "update",
+		"bucketclasses": "get", "bucketaccessclasses": "get",
 		"secrets": "get create update delete", "events": "create patch",
-		"leases": "get list watch create update delete",
+		"leases": "get create update",
 	}
 	got := map[string]string{}
 	for _, file := range []string{"rbac/clusterrole.yaml", "rbac/role.yaml"} {
@@ -325,30 +331,42 @@ func TestRBAC(t *testing.T) {
 	}
 }
 
-// TestSamples runs the sample classes through the driver.
+// TestSamples: the samples of a provider fit each other, and its classes work
+// with the driver.
 func TestSamples(t *testing.T) {
 	all := manifests(t)
-	class, accessClass := all["samples/classes.yaml"][0], all["samples/classes.yaml"][1]
-	claim, access := all["samples/claim.yaml"][0], all["samples/claim.yaml"][1]
-	for _, o := range append(slices.Clone(all["samples/classes-stackit.yaml"]), class, accessClass) {
-		if o.at("driverName") != defaultDriverName {
-			t.Errorf("%s: driver name %v", o.kind(), o.at("driverName"))
+	for provider, bucket := range map[string]string{providerCloudscale: "photos", providerStackit: "reports"} {
+		dir := "samples/" + provider + "/v1alpha1/"
+		classes, claim := all[dir+"classes.yaml"], all[dir+"claim.yaml"]
+		names := map[any]bool{}
+		for _, o := range classes {
+			names[o.at("metadata", "name")] = true
+			if o.at("driverName") != defaultDriverName {
+				t.Errorf("%s%s: driver name %v", dir, o.kind(), o.at("driverName"))
+			}
+			if o.kind() == "BucketAccessClass" && o.at("authenticationType") != "Key" {
+				t.Errorf("%sauthenticationType %v", dir, o.at("authenticationType"))
+			}
 		}
-		if o.kind() == "BucketAccessClass" && o.at("authenticationType") != "Key" {
-			t.Errorf("authenticationType %v", o.at("authenticationType"))
+		if !names[claim[0].at("spec", "bucketClassName")] || claim[0].at("metadata", "name") != bucket {
+			t.Errorf("%sclaim.yaml: %v", dir, claim[0])
 		}
+		for _, access := range claim[1:] {
+			if !names[access.at("spec", "bucketAccessClassName")] || access.at("spec", "bucketClaimName") != bucket {
+				t.Errorf("%sclaim.yaml: %v", dir, access)
+			}
+		}
+		if secret := claim[1].at("spec", "credentialsSecretName"); secret != all[dir+"pod.yaml"][0].at("spec", "volumes", 0, "secret", "secretName") || secret == nil {
+			t.Errorf("%spod.yaml does not mount %v", dir, secret)
+		}
+		tryClasses(t, classes)
 	}
-	for what, pair := range map[string][2]any{
-		"class of the claim":  {claim.at("spec", "bucketClassName"), class.at("metadata", "name")},
-		"class of the access": {access.at("spec", "bucketAccessClassName"), accessClass.at("metadata", "name")},
-		"claim of the access": {access.at("spec", "bucketClaimName"), claim.at("metadata", "name")},
-		"Secret of the pod":   {all["samples/pod.yaml"][0].at("spec", "volumes", 0, "secret", "secretName"), access.at("spec", "credentialsSecretName")},
-	} {
-		if pair[0] != pair[1] || pair[0] == nil {
-			t.Errorf("%s: %v and %v", what, pair[0], pair[1])
-		}
-	}
+}
 
+// tryClasses makes a bucket of a BucketClass and grants an access of every
+// BucketAccessClass.
+func tryClasses(t *testing.T, classes []object) {
+	t.Helper()
 	cloud, specs, err := startEmulator(backendSettings{}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -367,16 +385,13 @@ func TestSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	others := all["samples/classes-stackit.yaml"]
-	for bucketClass, accessClasses := range map[*object][]object{&class: {accessClass}, &others[0]: append(others[1:], accessClass)} {
-		id, err := client.CreateBucket(t.Context(), "bucket-sample", parametersOf(*bucketClass))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range accessClasses {
-			if _, err := client.GrantAccess(t.Context(), id, "ba-"+c.at("metadata", "name").(string), parametersOf(c)); err != nil {
-				t.Error(err)
-			}
+	id, err := client.CreateBucket(t.Context(), "bucket-sample", parametersOf(classes[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range classes[1:] {
+		if _, err := client.GrantAccess(t.Context(), id, "ba-"+c.at("metadata", "name").(string), parametersOf(c)); err != nil {
+			t.Error(err)
 		}
 	}
 }

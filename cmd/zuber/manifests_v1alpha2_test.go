@@ -34,7 +34,7 @@ func TestSamplesOfV1alpha2(t *testing.T) {
 
 	for _, kind := range []string{providerCloudscale, providerStackit} {
 		byKind := map[string][]object{}
-		for _, o := range manifests(t)["samples/v1alpha2/"+kind+".yaml"] {
+		for _, o := range manifests(t)["samples/"+kind+"/v1alpha2/samples.yaml"] {
 			if o.at("apiVersion") != "objectstorage.k8s.io/v1alpha2" {
 				t.Errorf("%s: %s is of %v", kind, o.kind(), o.at("apiVersion"))
 			}

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// upstreamURL is where config/crd takes upstream's manifests from.
+const upstreamURL = "https://github.com/kubernetes-sigs/container-object-storage-interface//?ref=v0.2.2"
+
+// install applies what an administrator applies: config/crd, which brings
+// upstream's controller, and config/manager, which brings config/rbac.
+func (c *Cluster) install(ctx context.Context) error {
+	crd, err := c.localDefinitions()
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{crd, filepath.Join(c.options.Root, "config", "manager")} {
+		if _, err := c.Kubectl(ctx, "", "apply", "--kustomize", dir); err != nil {
+			return err
+		}
+	}
+	_, err = c.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "--all", "customresourcedefinitions")
+	return err
+}
+
+// localDefinitions is config/crd with upstream's manifests beside it in place of
+// their address.
+func (c *Cluster) localDefinitions() (dir string, err error) {
+	dir = filepath.Join(c.Dir, "crd")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(c.options.Root, "config", "crd"))); err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(filepath.Join(dir, "upstream"), os.DirFS(c.Binaries.Upstream)); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "kustomization.yaml")
+	text, err := os.ReadFile(path) //nolint:gosec // a file of the repository
+	if err != nil {
+		return "", err
+	}
+	if strings.Count(string(text), "://") != 1 || !strings.Contains(string(text), upstreamURL) {
+		return "", fmt.Errorf("%s takes something from elsewhere than %s", path, upstreamURL)
+	}
+	return dir, os.WriteFile(path, []byte(strings.Replace(string(text), upstreamURL, "upstream", 1)), 0o600) //nolint:gosec // a file in the directory of the cluster
+}

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// advice returns the commands of docs/upstream.md that hold the text, with the
+// names filled in.
+func (s *story) advice(text string, names ...string) []string {
+	s.Helper()
+	page, err := os.ReadFile(filepath.Join(root, "docs", "upstream.md"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	var commands []string
+	for line := range strings.Lines(string(page)) {
+		if command := strings.TrimSpace(line); strings.HasPrefix(command, "kubectl ") && strings.Contains(command, text) {
+			commands = append(commands, strings.NewReplacer(names...).Replace(command))
+		}
+	}
+	if len(commands) == 0 {
+		s.Fatalf("docs/upstream.md has no command with %q", text)
+	}
+	return commands
+}
+
+// shell runs commands of a page with the cluster's kubectl.
+func (s *story) shell(commands ...string) {
+	s.Helper()
+	for _, command := range commands {
+		words := strings.SplitN(command, "'", 3)
+		args := strings.Fields(words[0])[1:]
+		if len(words) == 3 {
+			args = append(args, words[1])
+		}
+		s.kubectl(args...)
+	}
+}
+
+// TestLostWrites puts claims into the states in which upstream's controller
+// leaves them when it loses a race, and does what docs/upstream.md says.
+func TestLostWrites(t *testing.T) {
+	s := together(t)
+	class := s.class(cloudscale)
+	patch := func(o object, sub string, body any) {
+		t.Helper()
+		if _, err := s.Send(t.Context(), http.MethodPatch, o.path()+sub, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loseFinalizer := map[string]any{"metadata": map[string]any{"finalizers": nil}}
+
+	waiting := s.ready(s.claim("waiting", class))
+	patch(waiting, "/status", map[string]any{"status": map[string]any{"bucketReady": false}})
+	patch(waiting, "", loseFinalizer)
+	bucket := waiting.text("status", "bucketName")
+	s.shell(s.advice("patch bucketclaim", "NAMESPACE", s.ns, "CLAIM", "waiting", "BUCKET", bucket)...)
+	s.wantUsable(s.bucketInfo(s.access("waiting", "waiting", s.accessClass())).s3())
+
+	gone := s.ready(s.claim("gone", class))
+	left := s.bucket(gone)
+	patch(gone, "", loseFinalizer)
+	s.delete(gone)
+	if left := leftInClouds(s.Emulator, gone.text("metadata", "uid")); len(left) == 0 {
+		t.Fatal("the bucket is gone by itself: docs/upstream.md is out of date")
+	}
+	commands := s.advice("bucket BUCKET", "BUCKET", left.name())
+	s.shell(commands[0])
+	s.event(left, `"gone" not found`)
+	s.shell(commands[1:]...)
+	s.eventually(func() error {
+		if still := s.absent(t.Context(), left); still != nil {
+			return still
+		}
+		if still := leftInClouds(s.Emulator, gone.text("metadata", "uid")); len(still) > 0 {
+			return errors.New(fmt.Sprint(still))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package e2e
+
+// race says that the tests, and so the driver, run with the race detector.
+const race = true

@@ -172,7 +172,7 @@ func TestExistingPolicies(t *testing.T) {
 	c.must(c.RevokeAccess(t.Context(), provider.AccountRef{Account: "ba-1"}))
 	c.wantAccesses()
 
-	forged := strings.Replace(strings.Replace(theirText, `"Theirs"`, `"zuber-rw-forged-o"`, 1), "{\"Sid", `[{"Sid`, 1)
+	forged := strings.Replace(strings.Replace(theirText, `"Theirs"`, `"`+c.sids()+`rw-forged-o"`, 1), "{\"Sid", `[{"Sid`, 1)
 	forged = strings.Replace(forged, `/*"}`, `/*"}]`, 1)
 	c.must(their.SetPolicy(t.Context(), "their", forged))
 	_, err = c.GrantAccess(t.Context(), accessTo(ref))
@@ -239,4 +239,32 @@ func TestExistingBucketThatIsMadeAnew(t *testing.T) {
 	c.wantLeft("their")
 	c.must(c.DeleteBucket(t.Context(), b.BucketRef, purge))
 	c.wantAccesses()
+}
+
+// Drivers of several clusters share an existing bucket, and each leaves the others'
+// accesses alone.
+func TestExistingBucketOfTwoDrivers(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	their, _ := c.person("their", "rma")
+	ref := provider.BucketRef{Name: "their", Region: "rma", AccessOnly: true}
+	for _, policy := range []string{"", strings.Replace(strings.Replace(theirText, "{\"Sid", `[{"Sid`, 1), `/*"}`, `/*"}]`, 1)} {
+		c.must(their.SetPolicy(t.Context(), "their", policy))
+		other := c.provider(func(c *Config) { c.DriverName = "other.example" })
+		for _, p := range []*Provider{other, c.Provider} {
+			c.trust(p)
+		}
+		theirs, err := other.GrantAccess(t.Context(), accessTo(ref))
+		c.must(err)
+		ours, err := c.GrantAccess(t.Context(), accessTo(ref))
+		c.must(err)
+		c.must(c.RevokeAccess(t.Context(), provider.AccountRef{Account: "ba-1"}))
+		c.must(c.keyClient(theirs).PutObject(t.Context(), "their", "key", nil))
+		if err := c.keyClient(ours).PutObject(t.Context(), "their", "key", nil); s3.StatusCode(err) != http.StatusForbidden {
+			t.Errorf("the revoked key goes on: %v", err)
+		}
+		c.must(other.RevokeAccess(t.Context(), provider.AccountRef{Account: "ba-1"}))
+		if got, err := their.Policy(t.Context(), "their"); err != nil || got != policy {
+			t.Errorf("%v: the policy is %s, want %s", err, got, policy)
+		}
+	}
 }

@@ -10,23 +10,30 @@ import (
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
-// sidSingle is the Sid of the owner's statement where the document of others had
-// one statement in place of a list.
-const sidSingle = sidOwner + "-single"
+// suffixSingle ends the Sid of the owner's statement where the document of others
+// had one statement in place of a list.
+const suffixSingle = "-single"
+
+// sids returns what the Sid of every statement begins with that the driver puts
+// into the policy of a bucket that it did not make. Drivers of several clusters can
+// share such a bucket.
+func (p *Provider) sids() string { return sidPrefix + digest(p.config.DriverName, 8) + "-" }
 
 // merge returns the policy of a bucket that the driver did not make: what others
 // wrote, byte for byte, and after it our statements, which are those whose Sid
-// begins with sidPrefix, whoever wrote them. Without members it is what others
-// wrote, "" if that is nothing. ErrPrecondition if the current policy is not
-// understood.
-func merge(current, bucket, ownerUID string, members []member) (string, error) {
-	theirs, err := withoutOurs(current)
+// begins with sids, whoever wrote them. Without members it is what others wrote, ""
+// if that is nothing. ErrPrecondition if the current policy is not understood.
+func merge(sids, current, bucket, ownerUID string, members []member) (string, error) {
+	theirs, err := withoutOurs(sids, current)
 	if err != nil || len(members) == 0 {
 		return theirs, err
 	}
 	ours, err := statements(bucket, ownerUID, members)
 	if err != nil {
 		return "", err
+	}
+	for i := range ours {
+		ours[i].Sid = sids + strings.TrimPrefix(ours[i].Sid, sidPrefix)
 	}
 	if theirs == "" {
 		return wholePolicy(ours, len(members))
@@ -36,7 +43,7 @@ func merge(current, bucket, ownerUID string, members []member) (string, error) {
 		return "", err
 	}
 	if !doc.list {
-		ours[0].Sid = sidSingle
+		ours[0].Sid += suffixSingle
 	}
 	// Structs of strings always marshal.
 	added, _ := json.Marshal(ours)
@@ -44,7 +51,7 @@ func merge(current, bucket, ownerUID string, members []member) (string, error) {
 }
 
 // withoutOurs takes our statements out of a policy.
-func withoutOurs(current string) (string, error) {
+func withoutOurs(sids, current string) (string, error) {
 	if current == "" {
 		return "", nil
 	}
@@ -55,12 +62,12 @@ func withoutOurs(current string) (string, error) {
 	var kept, cut strings.Builder
 	from, theirs, single := doc.value.start, 0, false
 	for i, e := range doc.elements {
-		if !e.ours {
+		if !strings.HasPrefix(e.sid, sids) {
 			theirs++
 			kept.WriteString(doc.text[e.start:e.end])
 			continue
 		}
-		single = single || e.sid == sidSingle
+		single = single || strings.HasSuffix(e.sid, suffixSingle)
 		// With the statement goes the comma before it, or behind it if it is the first.
 		start, end := e.start, e.end
 		switch {
@@ -93,8 +100,7 @@ type span struct{ start, end int }
 // element is a statement of a policy.
 type element struct {
 	span
-	sid  string
-	ours bool
+	sid string
 }
 
 // policyText is a policy document together with where its statements are.
@@ -194,9 +200,7 @@ func (d *policyText) add(raw []byte, start int) error {
 		return errors.New("a statement of it is not an object")
 	}
 	e := element{span: span{start, start + len(raw)}}
-	if json.Unmarshal(fields["Sid"], &e.sid) == nil {
-		e.ours = strings.HasPrefix(e.sid, sidPrefix)
-	}
+	_ = json.Unmarshal(fields["Sid"], &e.sid) // what is no text is not ours
 	d.elements = append(d.elements, e)
 	return nil
 }

@@ -46,8 +46,7 @@ const (
 	allow = "Allow"
 	deny  = "Deny"
 
-	// sidPrefix begins the Sid of every statement of the driver's: in the policy of
-	// a bucket that it did not make, all others are left as they are.
+	// sidPrefix begins the Sid of every statement of a driver's, see sids.
 	sidPrefix = "zuber-"
 	sidOwner  = sidPrefix + "owner"
 	// policyID is the Id of a document that the driver made.

@@ -171,15 +171,17 @@ func (p *Provider) syncIfPresent(ctx context.Context, o owner, leaving string) e
 }
 
 // tidy takes whoever is gone out of the policy of a bucket that no access of the
-// account knows: its user may have been deleted by hand. ErrPermissionDenied for a
+// account knows: its user may have been deleted by hand, or another process have
+// written over the record. Nobody is asked who owns it. ErrPermissionDenied for a
 // reference to a user that exists without the mark of the bucket's owner.
 func (p *Provider) tidy(ctx context.Context, b provider.BucketRef) error {
-	if b.OwnerID == "" {
+	if b.OwnerID == "" && b.AccessOnly {
 		return nil
 	}
 	o, err := p.resolve(ctx, b)
+	vague := errors.Is(err, provider.ErrConflict) || errors.Is(err, provider.ErrInvalidArgument)
 	switch {
-	case errors.Is(err, provider.ErrNotFound):
+	case errors.Is(err, provider.ErrNotFound), vague && b.OwnerID == "":
 		return nil
 	case err != nil:
 		return err

@@ -37,7 +37,7 @@ func (p *Provider) syncPolicy(ctx context.Context, o owner, leaving string) erro
 		if err != nil {
 			return s3Error(ctx, err)
 		}
-		policy, err := o.policyFor(current, membersOf(found, o.bucket, leaving))
+		policy, err := o.policyFor(p.sids(), current, membersOf(found, o.bucket, leaving))
 		if err != nil || current == policy {
 			return err
 		}
@@ -50,10 +50,10 @@ func (p *Provider) syncPolicy(ctx context.Context, o owner, leaving string) erro
 
 // policyFor returns the policy of the bucket: for one of ours rendered whole, for
 // another one what others have in it with our statements.
-func (o owner) policyFor(current string, members []member) (string, error) {
+func (o owner) policyFor(sids, current string, members []member) (string, error) {
 	switch {
 	case o.theirs:
-		return merge(current, o.bucket, o.uid, members)
+		return merge(sids, current, o.bucket, o.uid, members)
 	case current == "" && len(members) == 0:
 		return "", nil
 	}

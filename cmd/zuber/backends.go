@@ -15,6 +15,7 @@ import (
 	"github.com/zuber-storage/zuber/pkg/provider"
 	"github.com/zuber-storage/zuber/pkg/provider/cloudscale"
 	"github.com/zuber-storage/zuber/pkg/provider/stackit"
+	"github.com/zuber-storage/zuber/pkg/provider/transport"
 )
 
 // backendSpec is a back end with everything read and checked that the start
@@ -31,10 +32,12 @@ type backendSpec struct {
 
 // wiring is what all back ends of a process share.
 type wiring struct {
-	DriverName string
-	OnKeyWait  func(region string, waited time.Duration)  // may be nil
-	Reloads    *reloads                                   // may be nil
-	OnProbe    func(backend string, v cloudscale.Verdict) // may be nil
+	DriverName    string
+	MaxConcurrent int                                        // of the requests to one endpoint; 0 means the transport's default
+	OnKeyWait     func(region string, waited time.Duration)  // may be nil
+	Reloads       *reloads                                   // may be nil
+	OnProbe       func(backend string, v cloudscale.Verdict) // may be nil
+	Endpoints     *endpoints                                 // may be nil
 }
 
 // open makes the back end. It makes no call.
@@ -48,10 +51,14 @@ func (s backendSpec) open(w wiring) (driver.Backend, error) {
 
 func (s backendSpec) provider(w wiring) (provider.Provider, error) {
 	userAgent := "zuber/" + readBuild().Version
+	pacing := transport.Pacing{
+		MaxConcurrent: w.MaxConcurrent,
+		OnEvent:       func(e transport.Event) { w.Endpoints.happened(s.Name, e) },
+	}
 	if s.Stackit != nil {
 		c := *s.Stackit
 		c.DriverName, c.OnKeyWait, c.UserAgent = w.DriverName, w.OnKeyWait, userAgent
-		c.APIURL, c.Endpoints, c.Transport = s.APIURL, s.Endpoints, s.Transport
+		c.APIURL, c.Endpoints, c.Transport, c.Pacing = s.APIURL, s.Endpoints, s.Transport, pacing
 		c.OnCredentials = func(state stackit.CredentialState) { w.Reloads.seen(s.Name, state) }
 		p, err := stackit.New(c)
 		if err != nil {
@@ -71,6 +78,7 @@ func (s backendSpec) provider(w wiring) (provider.Provider, error) {
 		APIURL:     s.APIURL,
 		Endpoints:  s.Endpoints,
 		Transport:  s.Transport,
+		Pacing:     pacing,
 		OnKeyWait:  w.OnKeyWait,
 		OnProbe:    onProbe,
 		UserAgent:  userAgent,

@@ -17,6 +17,7 @@ import (
 	"github.com/zuber-storage/zuber/pkg/driver"
 	"github.com/zuber-storage/zuber/pkg/emulator"
 	"github.com/zuber-storage/zuber/pkg/emulator/objectstore"
+	"github.com/zuber-storage/zuber/pkg/provider/transport"
 )
 
 // The variables that are read besides the ZUBER_ ones. None of ours begins with
@@ -41,6 +42,7 @@ const (
 	flagRPCTimeout      = "rpc-timeout"
 	flagShutdownTimeout = "shutdown-timeout"
 	flagRevokeGrace     = "revoke-grace"
+	flagMaxConcurrent   = "max-concurrent-requests"
 	flagVerbosity       = "v"
 	flagLogFormat       = "log-format"
 	flagListen          = "listen"
@@ -61,6 +63,10 @@ const (
 )
 
 const defaultDriverName = "cosi.zuber.dev"
+
+// maxConcurrentMost bounds --max-concurrent-requests: each request holds a
+// connection.
+const maxConcurrentMost = 1000
 
 // The values of --output, --log-format and --key-delay.
 const (
@@ -153,6 +159,9 @@ type serveSettings struct {
 	RPCTimeout      time.Duration
 	ShutdownTimeout time.Duration
 	RevokeGrace     time.Duration
+	// MaxConcurrentRequests is how many requests a back end has under way at one
+	// endpoint.
+	MaxConcurrentRequests int
 }
 
 func (s *serveSettings) bind(fs *pflag.FlagSet) {
@@ -166,6 +175,8 @@ func (s *serveSettings) bind(fs *pflag.FlagSet) {
 	fs.DurationVar(&s.ShutdownTimeout, flagShutdownTimeout, cosi.DefaultShutdownTimeout, "how long running RPCs may take after a signal")
 	fs.DurationVar(&s.RevokeGrace, flagRevokeGrace, driver.DefaultRevokeGrace,
 		"how long the deletion of a bucket waits for the revocation of its accesses before it revokes them itself; 0 does not wait")
+	fs.IntVar(&s.MaxConcurrentRequests, flagMaxConcurrent, transport.DefaultMaxConcurrent,
+		"how many requests a back end has under way at the same time at its cloud's API, and at each S3 endpoint; more wait for their turn")
 	s.logSettings.bind(fs)
 }
 
@@ -182,6 +193,9 @@ func (s *serveSettings) check(c *collector) {
 	}
 	positive(c, flagRPCTimeout, s.RPCTimeout)
 	positive(c, flagShutdownTimeout, s.ShutdownTimeout)
+	if s.MaxConcurrentRequests < 1 || s.MaxConcurrentRequests > maxConcurrentMost {
+		c.addf("--%s is %d: it goes from 1 to %d", flagMaxConcurrent, s.MaxConcurrentRequests, maxConcurrentMost)
+	}
 	if s.RevokeGrace < 0 {
 		c.addf("--%s is %s: it cannot be negative", flagRevokeGrace, s.RevokeGrace)
 	}

@@ -65,7 +65,8 @@ func TestFaults(t *testing.T) {
 	}{
 		"many at once": {
 			args: []string{"serve", "--endpoint", "tcp://x", "--driver-name", "Cosi.Zuber", "--emulate=perhaps",
-				"--metrics-address", "8080", "--log-format", "xml", "--rpc-timeout", "0s", "-v", "11", "--shutdown-timeout", "soon"},
+				"--metrics-address", "8080", "--log-format", "xml", "--rpc-timeout", "0s", "-v", "11", "--shutdown-timeout", "soon",
+				"--max-concurrent-requests", "0"},
 			env: environment{"ZUBER_REVOKE_GRACE": "-1s", envToken: "two words", "ZUBER_KEY_DELAY": "long"},
 			want: []string{
 				`--emulate "perhaps": want true or false`,
@@ -77,6 +78,7 @@ func TestFaults(t *testing.T) {
 				`--endpoint "tcp://x": want unix:// and an absolute path`,
 				`--metrics-address "8080": want host:port (0 turns it off)`,
 				`--rpc-timeout is 0s: it must be more than 0`,
+				`--max-concurrent-requests is 0: it goes from 1 to 1000`,
 				`--revoke-grace is -1s: it cannot be negative`,
 				`CLOUDSCALE_API_TOKEN: it holds a character that no token has: want letters, digits, '.', '_' and '-' only, on one line`,
 			},

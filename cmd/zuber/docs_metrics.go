@@ -55,6 +55,7 @@ func metricsMarkdown() ([]byte, error) {
 	newMonitor(nil, registry, logr.Discard())
 	newReloads(registry, logr.Discard())
 	newVerdicts(registry)
+	newEndpoints(registry, logr.Discard())
 
 	var rows []metricRow
 	for _, c := range registry.seen {

@@ -69,7 +69,8 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	backends, err := openAll(specs, wiring{
-		DriverName: s.DriverName, Reloads: newReloads(registry, logger), OnProbe: newVerdicts(registry).found,
+		DriverName: s.DriverName, MaxConcurrent: s.MaxConcurrentRequests,
+		Reloads: newReloads(registry, logger), OnProbe: newVerdicts(registry).found, Endpoints: newEndpoints(registry, logger),
 	})
 	if err != nil {
 		return err

@@ -54,6 +54,8 @@ type Config struct {
 	// Transport carries requests out below the retries; nil means one with
 	// time-outs of its own.
 	Transport http.RoundTripper
+	// Pacing limits the requests to the control plane and to each region's S3.
+	Pacing transport.Pacing
 	// KeyWait bounds the wait for a new key; 0 means DefaultKeyWait.
 	KeyWait time.Duration
 	// OnKeyWait is told of the progress of such a wait; it may be nil.
@@ -116,9 +118,9 @@ func New(c Config) (*Provider, error) {
 	if c.KeyWait == 0 {
 		c.KeyWait = DefaultKeyWait
 	}
-	rt := transport.New(transport.Options{Base: c.Transport})
+	rt := transport.New(transport.Options{Base: c.Transport, Pacing: c.Pacing})
 	p := &Provider{config: c, endpoints: endpoints, transport: rt, waits: defaultBackoff, probes: probes{age: probeAge, settle: probeSettle}}
-	p.api = newAPI(base, rt, c)
+	p.api = newAPI(base, rt.As(transport.PlaneControl), c)
 	return p, nil
 }
 

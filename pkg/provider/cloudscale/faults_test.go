@@ -203,6 +203,11 @@ func TestSingleFaults(t *testing.T) {
 					err := c.keep(s.run(t.Context(), c.Provider, b))
 					hit := len(c.Calls()) > k
 					remove()
+					if f.Status == http.StatusTooManyRequests && err != nil {
+						// This process leaves the endpoint alone for minutes.
+						c.Provider = c.provider()
+						c.trust(c.Provider)
+					}
 					if err != nil {
 						if !errors.Is(err, provider.ErrUnavailable) && !errors.Is(err, provider.ErrAlreadyExists) &&
 							!errors.Is(err, provider.ErrConflict) {

@@ -111,8 +111,8 @@ func (c *cloud) provider(change ...func(*Config)) *Provider {
 	// What a process left that died in a test is removed by the next one.
 	p.probes.age, p.probes.settle = 0, 100*time.Millisecond
 	p.waits = backoff{first: 2 * time.Millisecond, most: 20 * time.Millisecond}
-	p.transport = transport.New(transport.Options{Base: config.Transport, Backoff: time.Millisecond})
-	p.api = newAPI(p.api.BaseURL, p.transport, config)
+	rt := transport.New(transport.Options{Base: config.Transport, Backoff: time.Millisecond, Pacing: config.Pacing})
+	p.transport, p.api = rt, newAPI(p.api.BaseURL, rt.As(transport.PlaneControl), config)
 	return p
 }
 

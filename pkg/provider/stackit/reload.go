@@ -3,7 +3,6 @@ package stackit
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	objectstorage "github.com/stackitcloud/stackit-sdk-go/services/objectstorage/v2api"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/provider/transport"
 )
 
 const (
@@ -47,7 +47,7 @@ type credentials struct {
 	region    string // where a key is tried
 	base      *url.URL
 	tokenURL  string
-	transport http.RoundTripper
+	transport *transport.Transport
 	userAgent string
 	now       func() time.Time
 	onChange  func(CredentialState)
@@ -87,8 +87,8 @@ func (c *credentials) open() error {
 // make builds a client from a key, or from the federation when there is none.
 func (c *credentials) make(secret provider.Secret) (*control, error) {
 	made := &control{project: c.project, secret: secret}
-	guard := &tokenGuard{next: c.transport}
-	auth := &authenticator{next: c.transport, host: c.base.Host, now: c.now}
+	guard := &tokenGuard{next: c.transport.As(transport.PlaneToken)}
+	auth := &authenticator{next: c.transport.As(transport.PlaneControl), host: c.base.Host, now: c.now}
 	if c.source.Key == nil {
 		auth.newFlow = federationFlow(c.source, c.tokenURL, guard)
 	} else {

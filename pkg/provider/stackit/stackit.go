@@ -56,6 +56,9 @@ type Config struct {
 	// Transport carries requests out below the retries; nil means one with
 	// time-outs of its own.
 	Transport http.RoundTripper
+	// Pacing limits the requests to the control plane, to the token endpoint and
+	// to each region's S3.
+	Pacing    transport.Pacing
 	UserAgent string           // "name/version"; may be empty
 	Now       func() time.Time // nil means time.Now
 	// PropagationWait bounds the wait for a new key, policy or bucket to work; 0
@@ -77,7 +80,7 @@ type Config struct {
 type Provider struct {
 	config      Config
 	endpoints   map[string]endpoint
-	transport   http.RoundTripper // with retries
+	transport   *transport.Transport
 	credentials *credentials
 	admins      map[string]*admin // by region
 	locks       keyLock           // by bucket
@@ -97,7 +100,7 @@ func New(c Config) (*Provider, error) {
 	withDefaults(&c)
 	p := &Provider{
 		config: c, endpoints: map[string]endpoint{}, waits: defaultBackoff,
-		transport: transport.New(transport.Options{Base: c.Transport}),
+		transport: transport.New(transport.Options{Base: c.Transport, Pacing: c.Pacing}),
 		admins:    map[string]*admin{}, granted: map[string]grantedKey{}, made: map[string]group{}, intents: map[string]intent{},
 	}
 	faults := c.faults()

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -101,7 +102,10 @@ func (e *exchange) shouldRetry(resp *http.Response, err error) bool {
 	}
 	safe := e.req.Method == http.MethodGet || e.req.Method == http.MethodHead
 	var asked time.Duration
+	var refused *refusedError
 	switch {
+	case errors.As(err, &refused):
+		return false
 	case err != nil:
 		if !safe {
 			return false
@@ -118,15 +122,7 @@ func (e *exchange) shouldRetry(resp *http.Response, err error) bool {
 		full := e.backoff << (e.sent - 1)
 		e.delay = full/2 + rand.N(full/2+1) //nolint:gosec // jitter needs no secrecy
 	}
-	return e.delay <= e.budget()
-}
-
-// budget is the longest wait that leaves time for another try.
-func (e *exchange) budget() time.Duration {
-	if deadline, ok := e.req.Context().Deadline(); ok {
-		return time.Until(deadline)
-	}
-	return e.maxWait
+	return e.delay <= budget(e.req.Context(), e.maxWait)
 }
 
 // retryAfter reads the Retry-After header as seconds or as a date. It returns 0

@@ -303,7 +303,7 @@ func TestSlowBodyIsNotCut(t *testing.T) {
 }
 
 func TestDefaultBaseHasTimeouts(t *testing.T) {
-	b := newBase()
+	b := newBase(DefaultMaxConcurrent)
 	if b.TLSHandshakeTimeout <= 0 || b.ResponseHeaderTimeout < 50*time.Second || b.IdleConnTimeout <= 0 || b.DialContext == nil {
 		t.Errorf("the default base lacks a time-out: %+v", b)
 	}

@@ -39,6 +39,12 @@ type Options struct {
 	// (Capabilities.SharedKeys); where it may not either, the checks do without
 	// what only an owner can set up.
 	Owner func(ctx context.Context, b provider.Bucket) (*s3.Client, error)
+	// Foreign makes a bucket in Region and in the provider's project as somebody
+	// else would, without the driver's mark, and returns a client that may do
+	// everything with it and a function that removes it with its content; called
+	// again, that does nothing. Nil leaves the checks of existing buckets out: at a
+	// real endpoint nobody can make one.
+	Foreign func(ctx context.Context, name string) (owner *s3.Client, remove func(context.Context) error, err error)
 }
 
 // Checks returns the list for one region.
@@ -46,10 +52,11 @@ func Checks(o Options) []Check {
 	if o.NamePrefix == "" {
 		o.NamePrefix = "zuber-check"
 	}
-	all := []struct {
+	type rule struct {
 		name string
 		run  func(context.Context, *session) error
-	}{
+	}
+	all := []rule{
 		{"create is idempotent", createIdempotent},
 		{"create adopts what carries our mark", createAdopts},
 		{"create refuses a bucket that is not ours and leaves it untouched", createRefusesForeign},
@@ -72,7 +79,20 @@ func Checks(o Options) []Check {
 		{"purge empties versions, delete markers and unfinished uploads", deletePurges},
 		{"delete is idempotent", deleteIdempotent},
 		{"nothing that carries our mark remains after delete", nothingRemains},
+		{"one key spans several buckets, each in its mode, in any order", spansHold},
+		{"a grant completes one that failed on a bucket, and adds buckets", spanIsCompleted},
+		{"an access goes on without a bucket that is deleted, and ends with its last", spanLosesADeletedBucket},
+		{"revoke ends an access bucket by bucket", spanEndsByBucket},
+		{"a bucket's own key does not span buckets", sharedKeyDoesNotSpan},
 		{"every method returns at once when its context has ended", cancelledReturns},
+	}
+	if o.Foreign != nil {
+		all = append(all,
+			rule{"an existing bucket that is not ours is refused and stays untouched", existingIsRefused},
+			rule{"access to an existing bucket leaves what others put into its policy", existingIsShared},
+			rule{"an existing bucket that is not ours is never deleted", existingIsNeverDeleted},
+			rule{"one key opens an existing bucket and one of ours", existingInASpan},
+		)
 	}
 	checks := make([]Check, 0, len(all))
 	for _, c := range all {

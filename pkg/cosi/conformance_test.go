@@ -23,7 +23,7 @@ func TestConformanceThroughFaces(t *testing.T) {
 		c := inProcess(t, o)
 		for _, v := range []APIVersion{V1alpha1, V1alpha2} {
 			through := &throughFace{Provider: p, client: c.Speaking(v), backend: s.backend}
-			for _, check := range conformance.Checks(conformance.Options{Region: s.region}) {
+			for _, check := range conformance.Checks(conformance.Options{Region: s.region, SingleBucket: v == V1alpha1}) {
 				t.Run(string(v)+"/"+check.Name, func(t *testing.T) {
 					if err := check.Run(t.Context(), through); err != nil {
 						t.Error(err)

@@ -34,6 +34,9 @@ type Options struct {
 	VirtualHosted bool
 	Transport     http.RoundTripper // for the S3 calls of the checks; nil means the default
 	NamePrefix    string            // of the buckets made; default "zuber-check"
+	// SingleBucket leaves the checks of accesses that span buckets out: COSI
+	// v1alpha1 has no such requests.
+	SingleBucket bool
 	// Owner returns a client that may change the shape of a bucket of the
 	// provider: versioning, policy, deletion. Nil means that the granted key may
 	// (Capabilities.SharedKeys); where it may not either, the checks do without
@@ -79,12 +82,16 @@ func Checks(o Options) []Check {
 		{"purge empties versions, delete markers and unfinished uploads", deletePurges},
 		{"delete is idempotent", deleteIdempotent},
 		{"nothing that carries our mark remains after delete", nothingRemains},
-		{"one key spans several buckets, each in its mode, in any order", spansHold},
-		{"a grant completes one that failed on a bucket, and adds buckets", spanIsCompleted},
-		{"an access goes on without a bucket that is deleted, and ends with its last", spanLosesADeletedBucket},
-		{"revoke ends an access bucket by bucket", spanEndsByBucket},
-		{"a bucket's own key does not span buckets", sharedKeyDoesNotSpan},
 		{"every method returns at once when its context has ended", cancelledReturns},
+	}
+	if !o.SingleBucket {
+		all = append(all,
+			rule{"one key spans several buckets, each in its mode, in any order", spansHold},
+			rule{"a grant completes one that failed on a bucket, and adds buckets", spanIsCompleted},
+			rule{"an access goes on without a bucket that is deleted, and ends with its last", spanLosesADeletedBucket},
+			rule{"revoke ends an access bucket by bucket", spanEndsByBucket},
+			rule{"a bucket's own key does not span buckets", sharedKeyDoesNotSpan},
+		)
 	}
 	if o.Foreign != nil {
 		all = append(all,

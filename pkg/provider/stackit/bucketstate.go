@@ -13,16 +13,19 @@ import (
 // writeTries is how often a change that another writer undid is made again.
 const writeTries = 4
 
-// bucket is an existing bucket of the project and what its tags say. Its methods
-// need the bucket's lock.
+// bucket is an existing bucket of the project and what its tags say, or, if it is
+// AccessOnly, its policy. Its methods need the bucket's lock.
 type bucket struct {
 	provider.BucketRef
 	regional  endpoint // where the driver itself talks to it
 	adminURN  string
 	tags      map[string]string
-	marks            // of tags
-	malformed error  // what could not be read of the tags
-	enforced  string // the policy as last seen in place
+	marks            // of tags, or of the policy
+	malformed error  // what could not be read of them
+	enforced  string // the policy as last seen in place; not if AccessOnly
+	document  string // the policy as last read, only if AccessOnly
+	others    string // the same without the driver's statements
+	doubtful  bool   // others may have written the ledger
 }
 
 // find reads a bucket of the project and its tags, whoever's it is. ErrNotFound;
@@ -44,15 +47,19 @@ func (p *Provider) read(ctx context.Context, ref provider.BucketRef, regional en
 	if err := p.reread(ctx, b); err != nil {
 		if errors.Is(err, provider.ErrPermissionDenied) {
 			return nil, fmt.Errorf("its tags cannot be read: %w; its policy lets in another admin group than %s; "+
-				"if it is this driver's, set the back end's admin group to the one that the policy names", err, adm.id)
+				"if it is this driver's, set the back end's admin group to the one that the policy names; "+
+				"if it is somebody else's, let its owner give that group s3:* there, as %s", err, adm.id, adm.urn)
 		}
 		return nil, err
 	}
 	return b, nil
 }
 
-// reread reads the tags again.
+// reread reads the tags again, or the policy of a bucket that is AccessOnly.
 func (p *Provider) reread(ctx context.Context, b *bucket) error {
+	if b.AccessOnly {
+		return p.readExisting(ctx, b)
+	}
 	var tags map[string]string
 	err := p.asAdmin(ctx, b.Region, b.regional, func(c *s3.Client) (err error) {
 		tags, err = c.Tags(ctx, b.Name)
@@ -66,28 +73,52 @@ func (p *Provider) reread(ctx context.Context, b *bucket) error {
 	return nil
 }
 
-// open reads a bucket that carries the driver's mark. ErrNotFound;
-// ErrPermissionDenied when it exists without the mark; ErrPrecondition when a
-// tag is malformed.
+// open reads a bucket to be used: one that carries the driver's mark, or with
+// AccessOnly also one without whose policy the admin may write. ErrNotFound;
+// ErrPermissionDenied; ErrPrecondition when a tag or the policy is malformed.
 func (p *Provider) open(ctx context.Context, ref provider.BucketRef) (*bucket, error) {
+	b, err := p.find(ctx, ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case ours(b.tags, p.config.DriverName, b.Name):
+		b.doubtful = ref.AccessOnly
+		return b, b.malformed
+	case !ref.AccessOnly:
+		return nil, p.notOurs()
+	}
+	if err := p.readExisting(ctx, b); err != nil {
+		return nil, err
+	}
+	if b.malformed != nil {
+		return nil, b.malformed
+	}
+	return b, b.manageable()
+}
+
+// openRecorded reads a bucket whose accesses are already recorded, whether it
+// carries the mark or not. Errors as of open.
+func (p *Provider) openRecorded(ctx context.Context, ref provider.BucketRef) (*bucket, error) {
 	b, err := p.find(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	if !ours(b.tags, p.config.DriverName, b.Name) {
-		return nil, p.notOurs()
-	}
-	return b, b.malformed
+	return b, p.recognise(ctx, b)
 }
 
 func (p *Provider) notOurs() error {
 	return refuse(provider.ErrPermissionDenied,
-		"it does not carry the mark of driver %s (its tags %s and %s); it is left alone", p.config.DriverName, tagManagedBy, tagBucket)
+		"it does not carry the mark of driver %s (its tags %s and %s), so it is left alone; to give access to it all the same, "+
+			"set the class parameter adoptExisting to accessOnly", p.config.DriverName, tagManagedBy, tagBucket)
 }
 
-// change makes the tags say what f makes of the marks, writing only if that is a
-// difference, and reads them back. f may run several times. Tags of others stay.
+// change makes the tags, or the statements of a bucket that is AccessOnly, say what
+// f makes of the marks, writing only if that is a difference, and reads them back.
+// f may run several times. What is of others stays.
 func (p *Provider) change(ctx context.Context, b *bucket, f func(*marks)) error {
+	if b.AccessOnly {
+		return p.changeExisting(ctx, b, f)
+	}
 	for try := 1; ; try++ {
 		wanted := b.marks
 		wanted.entries = append([]entry(nil), b.entries...)
@@ -125,8 +156,13 @@ func (p *Provider) change(ctx context.Context, b *bucket, f func(*marks)) error 
 }
 
 // enforce makes the bucket's policy the one of its ledger, without the entries of
-// the names left out. It writes only if that is a difference, and reads back.
+// the names left out. It writes only if that is a difference, and reads back. In a
+// bucket that is AccessOnly the statements are the ledger too: what is left out
+// stays in them until change drops it.
 func (p *Provider) enforce(ctx context.Context, b *bucket, leftOut ...string) error {
+	if b.AccessOnly {
+		return p.changeExisting(ctx, b, func(*marks) {})
+	}
 	m := b.marks
 	for _, name := range leftOut {
 		m.drop(name)
@@ -165,6 +201,10 @@ func (p *Provider) enforce(ctx context.Context, b *bucket, leftOut ...string) er
 // reads the tags after each policy it writes, so the last one leaves the policy
 // of everybody's entries.
 func (p *Provider) settle(ctx context.Context, b *bucket) error {
+	if b.AccessOnly {
+		// What was recorded is in force.
+		return nil
+	}
 	for range writeTries {
 		if render(b.Name, b.adminURN, b.members()) == b.enforced {
 			return nil

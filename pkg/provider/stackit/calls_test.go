@@ -20,7 +20,7 @@ func TestCallsDoNotGrow(t *testing.T) {
 		if few[rpc] != many[rpc] {
 			t.Errorf("%s:\n  few  %s\n  many %s", rpc, few[rpc], many[rpc])
 		}
-		t.Logf("%-14s %2d calls: %s", rpc, len(strings.Fields(few[rpc])), few[rpc])
+		t.Logf("%-22s %2d calls: %s", rpc, len(strings.Fields(few[rpc])), few[rpc])
 	}
 }
 
@@ -65,6 +65,29 @@ func rpcCalls(t *testing.T, n int) map[string]string {
 	ref := provider.AccountRef{Account: testAccount, IdentityID: a.IdentityID, Buckets: []provider.BucketRef{refOf("bucket-1")}}
 	_, err = p.RotateAccess(t.Context(), ref, provider.RotateOptions{})
 	count("rotate", err)
+	_, err = p.CreateBucket(t.Context(), spec("bucket-2"))
+	count("create another", err)
+	span := spanning(testAccount, "bucket-1", "bucket-2")
+	_, err = p.GrantAccess(t.Context(), span)
+	count("add a bucket", err)
+	_, err = p.GrantAccess(t.Context(), span)
+	count("grant two again", err)
+	_, err = p.GrantAccess(t.Context(), accessTo(testAccount, "bucket-1", ""))
+	count("grant one of two again", err)
+	count("revoke one of two", p.RevokeAccess(t.Context(), revocation(testAccount, "bucket-1")))
+	_, err = p.GrantAccess(t.Context(), span)
+	count("add it again", err)
+	count("revoke two", p.RevokeAccess(t.Context(), revocation(testAccount, "bucket-1", "bucket-2")))
+	_, err = p.GrantAccess(t.Context(), span)
+	count("grant two", err)
+	count("delete one of two", p.DeleteBucket(t.Context(), refOf("bucket-2"), provider.DeleteOptions{}))
+	existing := accessTo("ba-2", "other-0", "")
+	existing.Buckets[0].AccessOnly = true
+	_, err = p.GrantAccess(t.Context(), existing)
+	count("grant theirs", err)
+	_, err = p.GrantAccess(t.Context(), existing)
+	count("grant theirs again", err)
+	count("revoke theirs", p.RevokeAccess(t.Context(), revocation("ba-2", "other-0")))
 	count("revoke", p.RevokeAccess(t.Context(), ref))
 	count("revoke again", p.RevokeAccess(t.Context(), ref))
 	count("delete", p.DeleteBucket(t.Context(), refOf("bucket-1"), provider.DeleteOptions{}))
@@ -108,21 +131,23 @@ func TestRotate(t *testing.T) {
 	}
 }
 
+// inventoryOf returns what the provider finds.
+func inventoryOf(t *testing.T, p *Provider) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for r, err := range p.Inventory(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[fmt.Sprintf("%s %s %s %s", r.Kind, r.Region, r.Bucket, r.Account)] = true
+	}
+	return found
+}
+
 func TestInventory(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
 	p := c.provider(t)
-	list := func() map[string]bool {
-		t.Helper()
-		found := map[string]bool{}
-		for r, err := range p.Inventory(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			found[fmt.Sprintf("%s %s %s %s", r.Kind, r.Region, r.Bucket, r.Account)] = true
-		}
-		return found
-	}
-	if got := list(); len(got) != 0 || len(c.Groups()) != 0 {
+	if got := inventoryOf(t, p); len(got) != 0 || len(c.Groups()) != 0 {
 		t.Errorf("an empty project: %v, groups %v", got, c.Groups())
 	}
 	other := c.provider(t, func(config *Config) { config.DriverName = "other" })
@@ -138,7 +163,7 @@ func TestInventory(t *testing.T) {
 	want := map[string]bool{
 		"admin eu01  ": true, "bucket eu01 bucket-1 ": true, "access eu01 bucket-1 " + testAccount: true, "owner eu01  ": true,
 	}
-	if got := list(); !maps.Equal(got, want) {
+	if got := inventoryOf(t, p); !maps.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	for _, err := range p.Inventory(t.Context()) {

@@ -48,6 +48,13 @@ func (c *cloud) fresh(name string) *cloud {
 	return &cloud{c.Stackit, c.emu, name + ".zuber.dev", before}
 }
 
+// again is the same cloud and driver for another case.
+func (c *cloud) again() *cloud {
+	same := c.fresh("")
+	same.driver = c.driver
+	return same
+}
+
 // provider is a new process of the driver: a provider without any memory.
 func (c *cloud) provider(t *testing.T, change ...func(*Config)) *Provider {
 	t.Helper()
@@ -148,8 +155,9 @@ var errCrash = errors.New("the process has crashed")
 // crashing carries requests out until the n-th, which it drops, or carries out
 // and loses the answer of. After it nothing goes out any more.
 type crashing struct {
-	after bool
-	crash context.CancelFunc
+	after  bool
+	writes bool // count only what may change something
+	crash  context.CancelFunc
 
 	mu   sync.Mutex
 	left int
@@ -157,10 +165,13 @@ type crashing struct {
 
 func (c *crashing) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.mu.Lock()
-	c.left--
+	passes := c.left > 0 && c.writes && req.Method == http.MethodGet
+	if !passes {
+		c.left--
+	}
 	left := c.left
 	c.mu.Unlock()
-	if left > 0 {
+	if left > 0 || passes {
 		return http.DefaultTransport.RoundTrip(req)
 	}
 	if left == 0 && c.after {
@@ -177,9 +188,16 @@ func (c *crashing) RoundTrip(req *http.Request) (*http.Response, error) {
 // it got that far.
 func (c *cloud) crashed(t *testing.T, n int, after bool, f func(context.Context, *Provider) error) bool {
 	t.Helper()
+	return c.crashedBy(t, &crashing{after: after, left: n}, f)
+}
+
+// crashedBy is crashed with the crash described.
+func (c *cloud) crashedBy(t *testing.T, transport *crashing, f func(context.Context, *Provider) error) bool {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	transport := &crashing{after: after, crash: cancel, left: n}
+	transport.crash = cancel
+	n := transport.left
 	p := c.provider(t, func(config *Config) { config.Transport = transport })
 	err := f(ctx, p)
 	transport.mu.Lock()

@@ -58,6 +58,9 @@ func conforms(t *testing.T, p *Provider) {
 			key := p.admins[b.Region].key
 			return s3.New(s3.Config{Endpoint: b.Endpoint, AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey.Reveal(), Transport: stubborn{}})
 		},
+		Foreign: func(ctx context.Context, name string) (*s3.Client, func(context.Context) error, error) {
+			return foreign(ctx, p, name)
+		},
 	}
 	for _, check := range conformance.Checks(options) {
 		t.Run(check.Name, func(t *testing.T) {
@@ -73,6 +76,51 @@ func conforms(t *testing.T, p *Provider) {
 			}
 		})
 	}
+}
+
+// foreign makes a bucket as somebody else in the project would, with a credentials
+// group of their own.
+func foreign(ctx context.Context, p *Provider, name string) (owner *s3.Client, remove func(context.Context) error, err error) {
+	ref := provider.BucketRef{Name: name, Region: testRegion}
+	var g group
+	var key mintedKey
+	var at endpoint
+	for _, step := range []func() error{
+		func() error { return p.createBucket(ctx, ref) },
+		func() (err error) { at, err = p.bucketEndpoint(ctx, ref); return err },
+		func() (err error) { g, err = p.createGroup(ctx, testRegion, "somebody-else"); return err },
+		func() (err error) { key, err = p.mintKey(ctx, testRegion, g.id, 0); return err },
+	} {
+		if err := repeat(ctx, step); err != nil {
+			return nil, nil, err
+		}
+	}
+	owner, err = s3.New(s3.Config{Endpoint: at.String(), AccessKeyID: key.credentials.AccessKeyID,
+		SecretAccessKey: key.credentials.SecretAccessKey.Reveal(), Transport: stubborn{}})
+	if err != nil {
+		return nil, nil, err
+	}
+	// Their key takes its time too.
+	err = repeat(ctx, func() error { _, err := owner.BucketLocation(ctx, name); return s3Error(ctx, err) })
+	return owner, func(ctx context.Context) error {
+		for _, step := range []func() error{
+			func() error {
+				_, err := owner.Purge(ctx, name)
+				if code := s3.Code(err); code == "NoSuchBucket" || code == codeUnknownKey {
+					return nil
+				}
+				return s3Error(ctx, err)
+			},
+			func() error { return p.deleteBucket(ctx, ref) },
+			func() error { return p.removeKeys(ctx, testRegion, g.id) },
+			func() error { return p.removeGroup(ctx, testRegion, g.id) },
+		} {
+			if err := repeat(ctx, step); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, err
 }
 
 // sidecar repeats calls as a sidecar does, and remembers what it was granted.

@@ -18,7 +18,7 @@ const testAccount = "ba-6a1e3b5c-9d2f-4e7a-8b1c-0d3e5f7a9b1c"
 // hold after it. The account is named like its bucket.
 type step struct {
 	name   string
-	before func(t *testing.T, p *Provider, bucket string)
+	before func(t *testing.T, c *cloud, p *Provider, bucket string)
 	run    func(ctx context.Context, p *Provider, bucket string) error
 	holds  func(t *testing.T, c *cloud, p *Provider, bucket string)
 }
@@ -31,7 +31,7 @@ func steps() []step {
 	return []step{
 		{
 			"create",
-			func(*testing.T, *Provider, string) {},
+			func(*testing.T, *cloud, *Provider, string) {},
 			func(ctx context.Context, p *Provider, bucket string) error {
 				_, err := p.CreateBucket(ctx, spec(bucket))
 				return err
@@ -52,7 +52,7 @@ func steps() []step {
 		},
 		{
 			"grant",
-			func(t *testing.T, p *Provider, bucket string) { mustCreate(t, p, bucket) },
+			func(t *testing.T, _ *cloud, p *Provider, bucket string) { mustCreate(t, p, bucket) },
 			grant,
 			func(t *testing.T, c *cloud, p *Provider, bucket string) {
 				groups := c.groups()
@@ -75,7 +75,7 @@ func steps() []step {
 		},
 		{
 			"revoke",
-			func(t *testing.T, p *Provider, bucket string) {
+			func(t *testing.T, _ *cloud, p *Provider, bucket string) {
 				mustCreate(t, p, bucket)
 				mustGrant(t, p, bucket, bucket, provider.ReadWrite)
 			},
@@ -86,7 +86,7 @@ func steps() []step {
 		},
 		{
 			"delete",
-			func(t *testing.T, p *Provider, bucket string) {
+			func(t *testing.T, _ *cloud, p *Provider, bucket string) {
 				mustCreate(t, p, bucket)
 				key := mustGrant(t, p, bucket, bucket, provider.ReadWrite)
 				client, err := p.client(testRegion, key.Buckets[0].Endpoint, key.Credentials)
@@ -166,7 +166,7 @@ func crashEverywhere(t *testing.T, options emulator.StackitOptions, s step) {
 		for _, after := range []bool{false, true} {
 			bucket := fmt.Sprintf("bucket-%d-%t", n, after)
 			c := whole.fresh(bucket)
-			s.before(t, c.provider(t), bucket)
+			s.before(t, c, c.provider(t), bucket)
 			run := func(ctx context.Context, p *Provider) error { return s.run(ctx, p, bucket) }
 			reached = c.crashed(t, n, after, run) || reached
 			p := c.provider(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
 	"github.com/zuber-storage/zuber/pkg/s3"
@@ -24,30 +25,56 @@ func (p *Provider) deleteWhole(ctx context.Context, ref provider.BucketRef, opts
 	if err := p.checkRef(ref); err != nil {
 		return err
 	}
-	unlock, err := p.locks.lock(ctx, bucketKey(ref))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	b, err := p.find(ctx, ref)
-	if errors.Is(err, provider.ErrNotFound) {
-		return p.sweep(ctx, ref, nil)
-	}
-	if err != nil {
-		return err
-	}
-	if !ours(b.tags, p.config.DriverName, b.Name) {
-		// A creation that was cut short before the mark has announced it.
-		announcements, err := p.claimable(ctx, b)
+	return p.underLocks(ctx, []string{bucketKey(ref)}, func(held []string) error {
+		b, err := p.find(ctx, ref)
+		switch {
+		case errors.Is(err, provider.ErrNotFound) && ref.AccessOnly:
+			return nil
+		case errors.Is(err, provider.ErrNotFound):
+			return p.sweep(ctx, ref, nil)
+		case err != nil:
+			return err
+		case !ours(b.tags, p.config.DriverName, b.Name):
+			return p.deleteUnmarked(ctx, b, ref, held)
+		case ref.AccessOnly:
+			return nil
+		}
+		if err := p.empty(ctx, b, opts); err != nil {
+			return err
+		}
+		if err := p.clear(ctx, b, held); err != nil {
+			return err
+		}
+		return p.remove(ctx, ref, opts)
+	})
+}
+
+// deleteUnmarked ends the accesses to a bucket without the mark. It deletes the
+// bucket only if a creation that was cut short before the mark has announced it,
+// and never one that is said or known to be somebody else's.
+func (p *Provider) deleteUnmarked(ctx context.Context, b *bucket, ref provider.BucketRef, held []string) error {
+	err := p.recognise(ctx, b)
+	if ref.AccessOnly || len(b.entries) > 0 {
 		if err != nil {
 			return err
 		}
-		if len(announcements) == 0 {
-			return p.notOurs()
-		}
-	} else if err := p.clear(ctx, b, opts); err != nil {
+		return p.clear(ctx, b, held)
+	}
+	if err != nil {
+		return p.notOurs()
+	}
+	announcements, err := p.claimable(ctx, b)
+	if err != nil {
 		return err
 	}
+	if len(announcements) == 0 {
+		return p.notOurs()
+	}
+	return p.remove(ctx, ref, provider.DeleteOptions{})
+}
+
+// remove deletes an empty bucket and what has announced it.
+func (p *Provider) remove(ctx context.Context, ref provider.BucketRef, opts provider.DeleteOptions) error {
 	if err := p.deleteBucket(ctx, ref); err != nil {
 		if errors.Is(err, provider.ErrNotEmpty) && opts.Purge {
 			return refuse(provider.ErrUnavailable, "it was emptied and written to again; repeat the call")
@@ -60,21 +87,25 @@ func (p *Provider) deleteWhole(ctx context.Context, ref provider.BucketRef, opts
 	return p.sweep(ctx, ref, nil)
 }
 
-// clear empties a bucket of ours as far as it may, and then ends all accesses to
-// it. The order is that of a revocation.
-func (p *Provider) clear(ctx context.Context, b *bucket, opts provider.DeleteOptions) error {
-	if err := p.empty(ctx, b, opts); err != nil {
-		return err
-	}
+// clear ends all accesses to a bucket. The order is that of a revocation.
+func (p *Provider) clear(ctx context.Context, b *bucket, held []string) error {
 	if len(b.entries) == 0 && b.malformed == nil {
 		return nil
+	}
+	last, elsewhere, ended, err := p.divide(ctx, b, held)
+	if err != nil {
+		return err
 	}
 	var names, groups []string
 	for _, e := range b.entries {
 		names = append(names, e.name)
-		// The keys of a group with access to other buckets are not this bucket's
-		// to delete; its revocation does.
-		if !e.pending() && !e.spans {
+	}
+	for _, e := range last {
+		proved, err := p.proved(ctx, b, e)
+		if err != nil {
+			return err
+		}
+		if proved && !e.pending() {
 			groups = append(groups, e.id)
 		}
 	}
@@ -83,19 +114,78 @@ func (p *Provider) clear(ctx context.Context, b *bucket, opts provider.DeleteOpt
 			return err
 		}
 	}
-	if err := p.enforce(ctx, b, names...); err != nil {
-		return err
+	if !b.AccessOnly {
+		if err := p.enforce(ctx, b, names...); err != nil {
+			return err
+		}
 	}
 	for _, id := range groups {
 		if err := p.removeGroup(ctx, b.Region, id); err != nil {
 			return err
 		}
 	}
-	if err := p.sweep(ctx, b.BucketRef, b.entries); err != nil {
+	if err := p.sweep(ctx, b.BucketRef, last); err != nil {
 		return err
 	}
+	for _, o := range ended {
+		if err := p.change(ctx, o, func(m *marks) { m.dropAll(last) }); err != nil {
+			return fmt.Errorf("bucket %q, which its access has ended in before: %w", o.Name, err)
+		}
+	}
 	b.malformed = nil
-	return p.change(ctx, b, func(m *marks) { m.entries = nil })
+	return p.change(ctx, b, func(m *marks) {
+		m.dropAll(last)
+		for _, e := range elsewhere {
+			p.leave(b, m, e.name)
+		}
+	})
+}
+
+// leave takes the access, which goes on elsewhere, out of the marks of a bucket. In
+// somebody else's bucket its key could do everything without a statement, so there
+// it is kept as ended.
+func (p *Provider) leave(b *bucket, m *marks, name string) {
+	e, ok := m.find(name)
+	m.drop(name)
+	if ok && b.AccessOnly && !e.pending() {
+		e.mode = modeEnded
+		m.put(e)
+	}
+}
+
+// divide returns the accesses to the bucket whose last bucket it is, those that
+// have others, and the buckets in which one of the former has ended before. A
+// ledger that others may have written is not believed to be the last.
+func (p *Provider) divide(ctx context.Context, b *bucket, held []string) (last, elsewhere []entry, ended []*bucket, err error) {
+	s := search{region: b.Region, apart: []string{b.Name}, all: b.doubtful}
+	for _, e := range b.entries {
+		s.names = append(s.names, e.name)
+		s.prints = append(s.prints, beyond(e.span, s.apart)...)
+	}
+	others, err := p.holders(ctx, s)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := lockAlso(held, others); err != nil {
+		return nil, nil, nil, err
+	}
+	for _, e := range b.entries {
+		if slices.ContainsFunc(others, func(o *bucket) bool { return o.serves(e.name) }) {
+			elsewhere = append(elsewhere, e)
+		} else {
+			last = append(last, e)
+		}
+	}
+	ended = slices.DeleteFunc(others, func(o *bucket) bool {
+		return !slices.ContainsFunc(last, func(e entry) bool { _, ok := o.find(e.name); return ok })
+	})
+	return last, elsewhere, ended, nil
+}
+
+// serves reports whether the bucket has the access and it has not ended there.
+func (b *bucket) serves(name string) bool {
+	e, ok := b.find(name)
+	return ok && e.mode != modeEnded
 }
 
 // empty makes sure that the bucket holds nothing. ErrNotEmpty, with nothing
@@ -155,16 +245,16 @@ func (p *Provider) gone(ctx context.Context, ref provider.BucketRef) error {
 }
 
 // sweep removes, with one look at the list, the groups that attempts cut short
-// have left behind: announcements of the bucket, and duplicates of its accesses'
-// groups. The lag of the list is waited out only for accesses of which no group
+// have left behind: announcements of the bucket, and duplicates of the accesses'
+// groups, which go with it. The lag of the list is waited out only for accesses of which no group
 // is known.
 func (p *Provider) sweep(ctx context.Context, ref provider.BucketRef, entries []entry) error {
-	names := []string{intentName(p.config.DriverName, ref.Name)}
+	var names []string
+	if !ref.AccessOnly {
+		names = append(names, intentName(p.config.DriverName, ref.Name))
+	}
 	var unknown string
 	for _, e := range entries {
-		if e.spans {
-			continue
-		}
 		names = append(names, e.name)
 		if e.pending() {
 			unknown = e.name
@@ -191,6 +281,8 @@ func (p *Provider) sweep(ctx context.Context, ref provider.BucketRef, entries []
 			return err
 		}
 	}
-	p.rememberIntent(ref, intent{})
+	if !ref.AccessOnly {
+		p.rememberIntent(ref, intent{})
+	}
 	return nil
 }

@@ -313,7 +313,8 @@ func TestAccessToSeveralBuckets(t *testing.T) {
 		t.Errorf("a bucket twice: %v", err)
 	}
 	spec.Buckets[0].Region = "eu02"
-	if _, err := p.GrantAccess(t.Context(), spec); !errors.Is(err, provider.ErrUnsupported) {
+	_, err = p.GrantAccess(t.Context(), spec)
+	if !errors.Is(err, provider.ErrInvalidArgument) || !strings.Contains(err.Error(), `bucket "bucket-1" is in "eu02", bucket "bucket-2" in "eu01"`) {
 		t.Errorf("two regions: %v", err)
 	}
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // Inventory implements provider.Provider. It reads the tags of every bucket of
-// the project, one call each, because no list shows them. A credentials group
-// that no ledger names carries nobody's mark and is left out.
+// the project, and the policy of those without the mark, one call each, because no
+// list shows them. A credentials group that no ledger names carries nobody's mark
+// and is left out, such as one whose bucket somebody else has deleted.
 func (p *Provider) Inventory(ctx context.Context) iter.Seq2[provider.Resource, error] {
 	return func(yield func(provider.Resource, error) bool) {
 		for _, region := range p.config.Regions {
@@ -80,16 +81,17 @@ func (p *Provider) inventoryOf(ctx context.Context, region string, yield func(pr
 
 func (p *Provider) inventoryBucket(ctx context.Context, ref provider.BucketRef, regional endpoint, yield func(provider.Resource) bool) error {
 	b, err := p.read(ctx, ref, regional)
+	if err == nil && !ours(b.tags, p.config.DriverName, b.Name) {
+		err = p.readExisting(ctx, b)
+	}
 	switch {
 	case errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrPermissionDenied):
 		// Deleted meanwhile, or somebody else's.
 		return nil
 	case err != nil:
 		return fmt.Errorf("bucket %q: %w", ref.Name, err)
-	case !ours(b.tags, p.config.DriverName, b.Name):
-		return nil
 	}
-	if !yield(provider.Resource{Kind: provider.KindBucket, ID: b.Name, Bucket: b.Name, Region: b.Region}) {
+	if !b.AccessOnly && !yield(provider.Resource{Kind: provider.KindBucket, ID: b.Name, Bucket: b.Name, Region: b.Region}) {
 		return errStopped
 	}
 	for _, e := range b.entries {

@@ -2,6 +2,7 @@ package stackit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -99,6 +100,68 @@ func surplus(recorded []string, live []accessKey) (remove []accessKey, left []st
 	return remove, left
 }
 
+// ensureKey returns the key of the access: the one that this process has minted,
+// or a new one. The new one, and which others are left, are in the ledgers before
+// it returns.
+func (p *Provider) ensureKey(ctx context.Context, targets []target, e entry, live []accessKey) (grantedKey, error) {
+	key, cached := p.knownKey(e.id)
+	var remove []accessKey
+	before := e.keys
+	if !cached {
+		for _, t := range targets {
+			more := e
+			more.keys = append(e.keys[:len(e.keys):len(e.keys)], fingerprint(""))
+			if err := p.room(t, more); err != nil {
+				return grantedKey{}, fmt.Errorf("bucket %q: %w", t.Name, err)
+			}
+		}
+		minted, err := p.mintKey(ctx, targets[0].Region, e.id, 0)
+		if errors.Is(err, provider.ErrNotFound) {
+			err = refuse(provider.ErrConflict, "its credentials group %s was deleted at this moment; repeat the call", e.id)
+		}
+		if err != nil {
+			return grantedKey{}, err
+		}
+		key = grantedKey{mintedKey: minted}
+		p.rememberKey(e.id, key)
+		recorded := append(e.keys[:len(e.keys):len(e.keys)], fingerprint(minted.id))
+		remove, e.keys = surplus(recorded, append(live, accessKey{id: minted.id}))
+	}
+	for _, t := range targets {
+		if err := p.record(ctx, t, e, before, !cached); err != nil {
+			return grantedKey{}, fmt.Errorf("bucket %q: %w", t.Name, err)
+		}
+	}
+	for _, k := range remove {
+		if err := p.deleteKey(ctx, targets[0].Region, e.id, k.id); err != nil {
+			return grantedKey{}, err
+		}
+	}
+	return key, nil
+}
+
+// record puts the entry, whose keys were before, into the ledger of the target.
+// The keys that another process has recorded since then stay. If stale is true
+// some time has passed since the tags were read, so they are read again: what
+// others wrote meanwhile would be lost.
+func (p *Provider) record(ctx context.Context, t target, e entry, before []string, stale bool) error {
+	if stale && !t.AccessOnly {
+		if err := p.reread(ctx, t.bucket); err != nil {
+			return err
+		}
+	}
+	return p.change(ctx, t.bucket, func(m *marks) {
+		merged := e.on(t)
+		if there, ok := m.find(e.name); ok && there.id == e.id {
+			others := slices.DeleteFunc(slices.Clone(there.keys), func(f string) bool {
+				return slices.Contains(e.keys, f) || slices.Contains(before, f)
+			})
+			merged.keys = append(others, e.keys...)
+		}
+		m.put(merged)
+	})
+}
+
 // maskedAs reports whether a listed key may be the one with the access key ID:
 // the list shows only the end of it.
 func maskedAs(k accessKey, accessKeyID string) bool {
@@ -145,6 +208,9 @@ func (p *Provider) await(ctx context.Context, b provider.Bucket, k grantedKey) e
 		switch {
 		case err != nil:
 			return err
+		case !more && b.AccessOnly:
+			return refuse(provider.ErrUnavailable, "its policy is not in force at %s after %s; repeat the call; if it lasts, "+
+				"a statement of others with a condition shuts the access out", b.Endpoint, p.config.PropagationWait)
 		case !more:
 			return refuse(provider.ErrUnavailable, "its policy is not in force at %s after %s; repeat the call", b.Endpoint, p.config.PropagationWait)
 		}

@@ -16,28 +16,35 @@ import (
 //
 //	entry = mode ":" name ":" ID ":" fingerprints ":" URN
 //
-// joined by "@". The mode is RW, RO or WO, with "+" behind it when the access
-// spans several buckets. Name and ID are 16 bytes in base64url. A fingerprint is
-// three characters, oldest key first. The URN is shortened to what follows the
-// part it shares with the admin's. ID and URN are empty while the group is being
-// made. Everything stays within the characters that tags may have.
+// joined by "@". The mode is RW, RO or WO, or NO for an access that has ended here
+// and goes on elsewhere. When the access spans several buckets, "+" and the prints
+// of all of them follow (span.go). Name and ID are 16 bytes in base64url. A
+// fingerprint is three characters, oldest key first. The URN is shortened to what
+// follows the part it shares with the admin's. ID and URN are empty while the
+// group is being made. Everything stays within the characters that tags may have.
+// A bucket without the mark has its ledger in its policy (existing.go).
 const (
 	tagAccess       = "zuber_access_"
 	entrySeparator  = "@"
 	fieldSeparator  = ":"
+	spanSeparator   = "+"
 	tagValueLimit   = 256
 	tagCountLimit   = 50
 	fingerprintSize = 3
 )
 
+// modeEnded is the mode of an access that may do nothing in this bucket any more,
+// while its key lives on for others.
+const modeEnded provider.Mode = "Ended"
+
 // entry is one access to a bucket.
 type entry struct {
-	name  string // display name of its credentials group, 32 hex digits
-	id    string // the group's ID; "" while it is being made
-	urn   string // the group's URN; "" while it is being made
-	mode  provider.Mode
-	spans bool     // the group has access to other buckets too
-	keys  []string // fingerprints of the keys minted and not yet deleted, oldest first
+	name string // display name of its credentials group, 32 hex digits
+	id   string // the group's ID; "" while it is being made
+	urn  string // the group's URN; "" while it is being made
+	mode provider.Mode
+	span []string // prints of the buckets of the access, sorted; none when it has but this one
+	keys []string // fingerprints of the keys minted and not yet deleted, oldest first
 }
 
 // pending reports whether the group may or may not exist.
@@ -49,12 +56,14 @@ func modeCode(m provider.Mode) string {
 		return "RO"
 	case provider.WriteOnly:
 		return "WO"
+	case modeEnded:
+		return "NO"
 	}
 	return "RW"
 }
 
 func codeMode(code string) (provider.Mode, bool) {
-	for _, m := range modes() {
+	for _, m := range append(modes(), modeEnded) {
 		if modeCode(m) == code {
 			return m, true
 		}
@@ -73,8 +82,8 @@ func fingerprint(keyID string) string {
 
 func (e entry) encode(adminURN string) (string, error) {
 	mode := modeCode(e.mode)
-	if e.spans {
-		mode += "+"
+	if len(e.span) > 0 {
+		mode += spanSeparator + strings.Join(e.span, "")
 	}
 	name, err := packHex(e.name)
 	if err != nil {
@@ -97,12 +106,12 @@ func decodeEntry(text, adminURN string) (entry, error) {
 		return entry{}, fmt.Errorf("an entry has %d fields", len(fields))
 	}
 	var e entry
-	code, spans := strings.CutSuffix(fields[0], "+")
+	code, prints, spans := strings.Cut(fields[0], spanSeparator)
 	var ok bool
-	if e.mode, ok = codeMode(code); !ok {
+	if e.mode, ok = codeMode(code); !ok || spans != (prints != "") || len(prints)%printSize != 0 {
 		return entry{}, fmt.Errorf("an entry has the mode %q", clip(fields[0]))
 	}
-	e.spans = spans
+	e.span = pieces(prints, printSize)
 	var err error
 	if e.name, err = unpackHex(fields[1]); err != nil || e.name == "" {
 		return entry{}, fmt.Errorf("an entry has the name %q", clip(fields[1]))
@@ -113,9 +122,7 @@ func decodeEntry(text, adminURN string) (entry, error) {
 	if len(fields[3])%fingerprintSize != 0 {
 		return entry{}, fmt.Errorf("an entry has the fingerprints %q", clip(fields[3]))
 	}
-	for f := range slices.Chunk([]byte(fields[3]), fingerprintSize) {
-		e.keys = append(e.keys, string(f))
-	}
+	e.keys = pieces(fields[3], fingerprintSize)
 	if e.id != "" {
 		e.id = dashed(e.id)
 		e.urn = fields[4]
@@ -124,6 +131,15 @@ func decodeEntry(text, adminURN string) (entry, error) {
 		}
 	}
 	return e, nil
+}
+
+// pieces cuts a text into pieces of that size.
+func pieces(text string, size int) []string {
+	var all []string
+	for piece := range slices.Chunk([]byte(text), size) {
+		all = append(all, string(piece))
+	}
+	return all
 }
 
 // packHex writes 32 hex digits as 22 characters; "" stays "".
@@ -160,7 +176,7 @@ func encodeLedger(entries []entry, adminURN string) (map[string]string, error) {
 			return nil, refuse(provider.ErrUnavailable, "an access cannot be recorded: %s", err)
 		}
 		if len(text) > tagValueLimit {
-			return nil, refuse(provider.ErrUnsupported, "an access cannot be recorded: it takes %d characters and a tag has %d", len(text), tagValueLimit)
+			return nil, refuse(provider.ErrUnsupported, "an access cannot be recorded: it takes %d characters and a tag has %d; give it fewer buckets", len(text), tagValueLimit)
 		}
 		if value != "" && len(value)+len(entrySeparator)+len(text) > tagValueLimit {
 			flush()

@@ -18,10 +18,13 @@ import (
 func testEntry(i, keys int) entry {
 	e := entry{
 		name: fmt.Sprintf("%012x4%03x8%015x", i, i%4096, i), id: fmt.Sprintf("%08x-0000-4000-8000-%012x", i, i),
-		urn: fmt.Sprintf("%s%06x", testStem, i), mode: modes()[i%3], spans: i%5 == 0,
+		urn: fmt.Sprintf("%s%06x", testStem, i), mode: modes()[i%3],
 	}
 	for k := range keys {
 		e.keys = append(e.keys, fingerprint(fmt.Sprintf("key-%d-%d", i, k)))
+	}
+	if i%5 == 0 {
+		e.span = []string{"-a_b", "wxyz"}
 	}
 	return e
 }
@@ -88,7 +91,8 @@ func TestMalformedLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"empty": "", "fields": "RW:a:b", "mode": "XX:AAAAAAAAAAAAAAAAAAAAAA:::", "name": "RW:short:::", "no name": "RW::::",
+		"empty": "", "fields": "RW:a:b", "mode": "XX:AAAAAAAAAAAAAAAAAAAAAA:::",
+		"no span": "RW+:AAAAAAAAAAAAAAAAAAAAAA:::", "half a span": "RW+abc:AAAAAAAAAAAAAAAAAAAAAA:::", "name": "RW:short:::", "no name": "RW::::",
 		"ID without URN": "RW:AAAAAAAAAAAAAAAAAAAAAA:AAAAAAAAAAAAAAAAAAAAAA::", "URN without ID": "RW:AAAAAAAAAAAAAAAAAAAAAA:::abc",
 		"fingerprints": "RW:AAAAAAAAAAAAAAAAAAAAAA::abcd:",
 	} {
@@ -105,7 +109,7 @@ func TestMalformedLedger(t *testing.T) {
 }
 
 func FuzzLedger(f *testing.F) {
-	f.Add("RW+:AAAAAAAAAAAAAAAAAAAAAA:AAAAAAAAAAAAAAAAAAAAAA:abcdef:a1b2c3@RO:AAAAAAAAAAAAAAAAAAAAAA:::")
+	f.Add("RW+abcdefgh:AAAAAAAAAAAAAAAAAAAAAA:AAAAAAAAAAAAAAAAAAAAAA:abcdef:a1b2c3@RO:AAAAAAAAAAAAAAAAAAAAAA:::")
 	f.Fuzz(func(t *testing.T, value string) {
 		entries, err := decodeLedger(map[string]string{tagAccess + "00": value}, testAdminURN)
 		if err != nil {

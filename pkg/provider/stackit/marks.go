@@ -168,11 +168,18 @@ func (m *marks) drop(name string) {
 	m.entries = slices.DeleteFunc(slices.Clone(m.entries), func(e entry) bool { return e.name == name })
 }
 
+// dropAll removes the entries with the names of these.
+func (m *marks) dropAll(entries []entry) {
+	for _, e := range entries {
+		m.drop(e.name)
+	}
+}
+
 // members returns the accesses that the policy lets in.
 func (m *marks) members() []member {
 	var all []member
 	for _, e := range m.entries {
-		if !e.pending() {
+		if !e.pending() && e.mode != modeEnded {
 			all = append(all, member{e.urn, e.mode})
 		}
 	}

@@ -37,64 +37,108 @@ func (p *Provider) revokeAccess(ctx context.Context, ref provider.AccountRef) er
 	if ref.Account == "" && ref.IdentityID == "" {
 		return refuse(provider.ErrInvalidArgument, "neither an account nor an identity ID is given")
 	}
+	if ref.Account != "" {
+		keys = append(keys, accountKey(groupName(ref.Account)))
+	}
 	if len(ref.Buckets) == 0 {
 		// The group may be in any of them.
 		for _, region := range p.config.Regions {
 			byRegion[region] = nil
 		}
 	}
-	unlock, err := p.locks.lock(ctx, keys...)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	for region, buckets := range byRegion {
-		if err := p.revokeIn(ctx, region, ref, buckets); err != nil {
-			return fmt.Errorf("region %q: %w", region, err)
+	return p.underLocks(ctx, keys, func(held []string) error {
+		for region, buckets := range byRegion {
+			if err := p.revokeIn(ctx, region, ref, buckets, held); err != nil {
+				return fmt.Errorf("region %q: %w", region, err)
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
-// revokeIn ends the access in one region: keys first, so that a policy that is
-// written over brings back nobody who could use it, then the policies, then the
-// groups, and at last the ledgers, so that a crash leaves a record of what is
-// left to do.
-func (p *Provider) revokeIn(ctx context.Context, region string, ref provider.AccountRef, refs []provider.BucketRef) error {
+// revokeIn ends the access to the buckets of one region, or to all of the region
+// that have it when none is named, and its identity if no other bucket has it.
+func (p *Provider) revokeIn(ctx context.Context, region string, ref provider.AccountRef, refs []provider.BucketRef, held []string) error {
 	var buckets []*bucket
-	for _, b := range refs {
-		opened, err := p.open(ctx, b)
+	var unread error
+	for _, r := range refs {
+		b, err := p.openRecorded(ctx, r)
 		switch {
 		case errors.Is(err, provider.ErrNotFound):
 		case errors.Is(err, provider.ErrPermissionDenied):
-			// It lets nobody of ours in.
+			// Without its key the access is nothing, whatever the bucket's policy says.
+			unread = fmt.Errorf("bucket %q: %w", r.Name, err)
 		case err != nil:
-			return fmt.Errorf("bucket %q: %w", b.Name, err)
+			return fmt.Errorf("bucket %q: %w", r.Name, err)
 		default:
-			buckets = append(buckets, opened)
+			buckets = append(buckets, b)
 		}
 	}
-	name, groups, err := p.groupsOf(ctx, region, ref, buckets)
+	w, err := p.identify(ctx, region, ref, buckets)
 	if err != nil {
 		return err
 	}
-	for _, id := range groups {
+	others, err := p.holders(ctx, w.search(region, refs))
+	if err != nil {
+		return err
+	}
+	if err := lockAlso(held, others); err != nil {
+		return err
+	}
+	if len(refs) == 0 {
+		buckets, others = others, nil
+	}
+	// Of somebody else's buckets those alone are touched that have the access.
+	buckets = slices.DeleteFunc(buckets, func(b *bucket) bool { _, ok := b.find(w.name); return b.AccessOnly && !ok })
+	if !slices.ContainsFunc(others, func(b *bucket) bool { return b.serves(w.name) }) {
+		return p.end(ctx, region, w, append(buckets, others...))
+	}
+	for _, b := range buckets {
+		if err := p.endIn(ctx, b, w.name); err != nil {
+			return fmt.Errorf("bucket %q: %w", b.Name, err)
+		}
+	}
+	return unread
+}
+
+// endIn ends an access in one of its buckets; its key lives on for the others.
+func (p *Provider) endIn(ctx context.Context, b *bucket, name string) error {
+	if !b.AccessOnly {
+		if err := p.enforce(ctx, b, name); err != nil {
+			return err
+		}
+	}
+	if err := p.change(ctx, b, func(m *marks) { p.leave(b, m, name) }); err != nil {
+		return err
+	}
+	return p.settle(ctx, b)
+}
+
+// end ends an access in all its buckets: keys first, so that a policy that is
+// written over brings back nobody who could use it, then the policies, then the
+// groups, and at last the ledgers, so that a crash leaves a record of what is left
+// to do.
+func (p *Provider) end(ctx context.Context, region string, w wanted, buckets []*bucket) error {
+	for _, id := range w.groups {
 		if err := p.removeKeys(ctx, region, id); err != nil {
 			return err
 		}
 	}
 	for _, b := range buckets {
-		if err := p.enforce(ctx, b, name); err != nil {
+		if b.AccessOnly {
+			continue
+		}
+		if err := p.enforce(ctx, b, w.name); err != nil {
 			return fmt.Errorf("bucket %q: %w", b.Name, err)
 		}
 	}
-	for _, id := range groups {
+	for _, id := range w.groups {
 		if err := p.removeGroup(ctx, region, id); err != nil {
 			return err
 		}
 	}
 	for _, b := range buckets {
-		err := p.change(ctx, b, func(m *marks) { m.drop(name) })
+		err := p.change(ctx, b, func(m *marks) { m.drop(w.name) })
 		if err == nil {
 			err = p.settle(ctx, b)
 		}
@@ -105,48 +149,81 @@ func (p *Provider) revokeIn(ctx context.Context, region string, ref provider.Acc
 	return nil
 }
 
-// groupsOf returns the name that the account's groups have, and the IDs of all
-// that are proved to be the account's: those in the ledgers, the one that the
-// account ID carries, and those that the list shows under the name, which are
-// what an attempt cut short has left.
-func (p *Provider) groupsOf(ctx context.Context, region string, ref provider.AccountRef, buckets []*bucket) (string, []string, error) {
-	name := ""
-	if ref.Account != "" {
-		name = groupName(ref.Account)
+// wanted is an access to be revoked, as far as its buckets tell.
+type wanted struct {
+	name   string   // of its groups
+	groups []string // IDs of all that are proved to be the account's
+	known  bool     // a ledger has it
+	span   []string // of those ledgers
+}
+
+// search says where else the access may be. Where no ledger that was read has it,
+// such as that of a bucket that is gone, any may, unless there is no group.
+func (w wanted) search(region string, refs []provider.BucketRef) search {
+	s := search{region: region, names: []string{w.name}, all: !w.known && len(w.groups) > 0}
+	for _, r := range refs {
+		s.apart = append(s.apart, r.Name)
 	}
-	var groups []string
+	s.prints = beyond(w.span, s.apart)
+	return s
+}
+
+// identify finds the account's groups: those in the ledgers, the one that the
+// account ID carries, and those that the list shows under the name, which are what
+// an attempt cut short has left.
+func (p *Provider) identify(ctx context.Context, region string, ref provider.AccountRef, buckets []*bucket) (wanted, error) {
+	var w wanted
+	if ref.Account != "" {
+		w.name = groupName(ref.Account)
+	}
 	pending := false
 	for _, b := range buckets {
 		for _, e := range b.entries {
-			if e.name != name && (name != "" || e.id == "" || !strings.EqualFold(e.id, ref.IdentityID)) {
+			if e.name != w.name && (w.name != "" || b.doubtful || e.id == "" || !strings.EqualFold(e.id, ref.IdentityID)) {
 				continue
 			}
-			name = e.name
+			if proved, err := p.proved(ctx, b, e); err != nil {
+				return w, err
+			} else if !proved {
+				continue
+			}
+			w.name, w.known, w.span = e.name, true, append(w.span, e.span...)
 			if pending = pending || e.pending(); !e.pending() {
-				groups = append(groups, e.id)
+				w.groups = append(w.groups, e.id)
 			}
 		}
 	}
 	id := strings.ToLower(ref.IdentityID)
-	if id != "" && !slices.Contains(groups, id) {
+	if id != "" && !slices.Contains(w.groups, id) {
 		switch g, err := p.getGroup(ctx, region, id); {
 		case errors.Is(err, provider.ErrNotFound):
 		case err != nil:
-			return "", nil, err
-		case name == "" || g.name != name:
-			return "", nil, refuse(provider.ErrPermissionDenied, "credentials group %s is not of this account; it is left alone", id)
+			return w, err
+		case w.name == "" || g.name != w.name:
+			return w, refuse(provider.ErrPermissionDenied, "credentials group %s is not of this account; it is left alone", id)
 		default:
-			groups = append(groups, id)
+			w.groups = append(w.groups, id)
 		}
 	}
-	if name == "" {
-		return "", groups, nil
+	if w.name == "" {
+		return w, nil
 	}
-	listed, err := p.groupsNamed(ctx, region, name, pending && len(groups) == 0)
+	listed, err := p.groupsNamed(ctx, region, w.name, pending && len(w.groups) == 0)
 	if err != nil && !errors.Is(err, provider.ErrNotFound) {
-		return "", nil, err
+		return w, err
 	}
-	groups = append(groups, groupIDs(listed)...)
-	slices.Sort(groups)
-	return name, slices.Compact(groups), nil
+	for _, g := range listed {
+		if !w.known {
+			// The list may still show what is gone, and buckets are searched for what is not.
+			if _, err := p.getGroup(ctx, region, g.id); errors.Is(err, provider.ErrNotFound) {
+				continue
+			} else if err != nil {
+				return w, err
+			}
+		}
+		w.groups = append(w.groups, g.id)
+	}
+	slices.Sort(w.groups)
+	w.groups = slices.Compact(w.groups)
+	return w, nil
 }

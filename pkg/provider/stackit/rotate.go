@@ -2,8 +2,8 @@ package stackit
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
@@ -30,41 +30,52 @@ func (p *Provider) rotate(ctx context.Context, ref provider.AccountRef, opts pro
 	if err != nil {
 		return none, err
 	}
-	unlock, err := p.locks.lock(ctx, locks...)
-	if err != nil {
-		return none, err
-	}
-	defer unlock()
+	var key provider.Credentials
+	err = p.underLocks(ctx, locks, func(held []string) error {
+		key, err = p.rotateLocked(ctx, ref, opts, held)
+		return err
+	})
+	return key, err
+}
 
+// rotateLocked runs under the locks of the account and of the buckets.
+func (p *Provider) rotateLocked(ctx context.Context, ref provider.AccountRef, opts provider.RotateOptions, held []string) (provider.Credentials, error) {
+	none := provider.Credentials{}
 	name := groupName(ref.Account)
 	var targets []target
 	for _, b := range ref.Buckets {
-		opened, err := p.open(ctx, b)
+		opened, err := p.openRecorded(ctx, b)
 		if err != nil {
 			return none, fmt.Errorf("bucket %q: %w", b.Name, err)
 		}
 		e, ok := opened.find(name)
-		if !ok || e.pending() {
+		if !ok || e.pending() || e.mode == modeEnded {
 			return none, refuse(provider.ErrNotFound, "bucket %q: the account has no access to it", b.Name)
 		}
 		targets = append(targets, target{opened, e.mode})
 	}
-	e, _ := recordedEntry(targets, name)
-	live, err := p.listKeys(ctx, targets[0].Region, e.id)
-	if errors.Is(err, provider.ErrNotFound) {
-		return none, refuse(provider.ErrNotFound, "its credentials group %s is gone; grant the access anew", e.id)
-	}
+	w, err := p.whole(ctx, name, targets, held)
 	if err != nil {
 		return none, err
 	}
-	p.forgetKey(e.id)
 	for _, t := range targets {
+		e, _ := t.find(name)
+		p.forgetKey(e.id)
+	}
+	e, live, gone, err := p.recordedGroup(ctx, w)
+	if err != nil {
+		return none, err
+	}
+	if e.pending() {
+		return none, refuse(provider.ErrNotFound, "its credentials group %s is gone; grant the access anew", strings.Join(gone, ", "))
+	}
+	for _, t := range w.targets {
 		if err := p.enforce(ctx, t.bucket); err != nil {
 			return none, fmt.Errorf("bucket %q: %w", t.Name, err)
 		}
 	}
 	// No other key is given: which of them go is decided below.
-	key, err := p.ensureKey(ctx, targets, e, nil)
+	key, err := p.ensureKey(ctx, w.targets, e, nil)
 	if err != nil {
 		return none, err
 	}
@@ -75,7 +86,7 @@ func (p *Provider) rotate(ctx context.Context, ref provider.AccountRef, opts pro
 	}
 	key.works = true
 	p.rememberKey(e.id, key)
-	return key.credentials, p.retire(ctx, targets, e, live, key, opts.KeepAccessKeyID)
+	return key.credentials, p.retire(ctx, w.targets, e, live, key, opts.KeepAccessKeyID)
 }
 
 // retire deletes the keys that a rotation has replaced. The list shows only the

@@ -90,6 +90,7 @@ type Provider struct {
 	granted map[string]grantedKey // by group ID
 	made    map[string]group      // groups of accesses, by region and name
 	intents map[string]intent     // by bucket
+	printed map[string]string     // buckets of accesses that span several, by region and print
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -101,7 +102,7 @@ func New(c Config) (*Provider, error) {
 	p := &Provider{
 		config: c, endpoints: map[string]endpoint{}, waits: defaultBackoff,
 		transport: transport.New(transport.Options{Base: c.Transport, Pacing: c.Pacing}),
-		admins:    map[string]*admin{}, granted: map[string]grantedKey{}, made: map[string]group{}, intents: map[string]intent{},
+		admins:    map[string]*admin{}, granted: map[string]grantedKey{}, made: map[string]group{}, intents: map[string]intent{}, printed: map[string]string{},
 	}
 	faults := c.faults()
 	for region, value := range c.Endpoints {

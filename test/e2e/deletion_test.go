@@ -7,26 +7,22 @@ import (
 // TestDeletionOrder: in whatever order a user deletes, everything goes, and with
 // it the key.
 func TestDeletionOrder(t *testing.T) {
-	type made struct{ class, accessClass, claim, access object }
+	type made struct {
+		claim, access object
+		classes       []object
+	}
 	for order, remove := range map[string]func(*story, made){
 		"access first":  func(s *story, m made) { s.delete(m.access); s.delete(m.claim) },
 		"claim first":   func(s *story, m made) { s.deleteSoon(m.claim) },
 		"both at once":  func(s *story, m made) { s.deleteSoon(m.access, m.claim) },
-		"classes first": func(s *story, m made) { s.delete(m.class, m.accessClass); s.delete(m.access); s.delete(m.claim) },
+		"classes first": func(s *story, m made) { s.delete(m.classes...); s.delete(m.access); s.delete(m.claim) },
 	} {
 		for _, backend := range []string{cloudscale, stackit} {
 			t.Run(order+"/"+backend, func(t *testing.T) {
 				s := together(t)
 				class, accessClass := s.class(backend), s.accessClass()
-				m := made{claim: s.claim("photos", class), access: s.access("photos", "photos", accessClass)}
-				for _, o := range s.applied {
-					switch o.name() {
-					case class:
-						m.class = o
-					case accessClass:
-						m.accessClass = o
-					}
-				}
+				m := made{classes: s.applied[1:3]}
+				m.claim, m.access = s.claim("photos", class), s.access("photos", "photos", accessClass)
 				client, secret, bucket := s.bucketInfo(m.access).s3(), s.secret(m.access), s.bucket(m.claim)
 				s.wantUsable(client)
 				remove(s, m)

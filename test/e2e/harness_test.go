@@ -19,6 +19,8 @@ const (
 	root = "../.."
 	// patience bounds the waits of a story.
 	patience = 2 * time.Minute
+	// long bounds those for hundreds of objects.
+	long = 6 * time.Minute
 	// spare is what is left of the test's time to say why it ended early.
 	spare = 15 * time.Second
 )

@@ -33,14 +33,24 @@ func (s *story) advice(text string, names ...string) []string {
 // shell runs commands of a page with the cluster's kubectl.
 func (s *story) shell(commands ...string) {
 	s.Helper()
+	if err := s.try(commands...); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// try is shell for commands that may fail.
+func (s *story) try(commands ...string) error {
 	for _, command := range commands {
 		words := strings.SplitN(command, "'", 3)
 		args := strings.Fields(words[0])[1:]
 		if len(words) == 3 {
 			args = append(args, words[1])
 		}
-		s.kubectl(args...)
+		if _, err := s.Kubectl(s.Context(), "", args...); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // TestLostWrites puts claims into the states in which upstream's controller

@@ -108,7 +108,13 @@ func (s *story) gone(objects ...object) {
 // eventually waits until the condition holds, which is nil.
 func (s *story) eventually(condition func() error) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	s.within(patience, condition)
+}
+
+// within is eventually with a deadline of its own.
+func (s *story) within(limit time.Duration, condition func() error) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), limit)
 	defer cancel()
 	if err := await(ctx, condition); err != nil {
 		s.Fatal(err)

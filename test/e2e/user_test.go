@@ -133,8 +133,7 @@ func (s *story) bucket(claim object) object {
 func (s *story) secret(access object) object {
 	s.Helper()
 	s.ready(access)
-	path := "/api/v1/namespaces/" + access.text("metadata", "namespace") + "/secrets/" + access.text("spec", "credentialsSecretName")
-	got, err := s.Get(s.Context(), path)
+	got, err := s.Get(s.Context(), s.secretPath(access))
 	if err != nil {
 		s.Fatal(err)
 	}

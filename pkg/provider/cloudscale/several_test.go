@@ -109,6 +109,9 @@ func (c *cloud) endState() string {
 	var lines []string
 	users := map[string]user{}
 	for _, u := range c.cs.Users() {
+		if u.Project != "own" {
+			continue
+		}
 		a := recordedAccess(user{id: u.ID, tags: u.Tags})
 		names = append(names, u.ID, "<"+u.Tags[tagRole]+" "+a.account+u.Tags[tagBucket]+">", ownerTag(u.ID), "<digest of "+u.Tags[tagBucket]+">")
 		users[u.ID] = user{id: u.ID, tags: u.Tags}

@@ -12,14 +12,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	cosi "sigs.k8s.io/container-object-storage-interface/proto"
+	cosiv1alpha1 "sigs.k8s.io/container-object-storage-interface/proto"
 )
 
 // otherDriver is the COSI driver of another vendor, without a cloud. It
 // remembers what it is asked for.
 type otherDriver struct {
-	cosi.UnimplementedIdentityServer
-	cosi.UnimplementedProvisionerServer
+	cosiv1alpha1.UnimplementedIdentityServer
+	cosiv1alpha1.UnimplementedProvisionerServer
 
 	mu    sync.Mutex
 	calls []string // the RPC and the ID or name
@@ -43,33 +43,33 @@ func (d *otherDriver) called(rpc, id string) bool {
 	return slices.Contains(d.calls, rpc+" "+id)
 }
 
-func (d *otherDriver) DriverGetInfo(context.Context, *cosi.DriverGetInfoRequest) (*cosi.DriverGetInfoResponse, error) {
-	return &cosi.DriverGetInfoResponse{Name: otherName}, nil
+func (d *otherDriver) DriverGetInfo(context.Context, *cosiv1alpha1.DriverGetInfoRequest) (*cosiv1alpha1.DriverGetInfoResponse, error) {
+	return &cosiv1alpha1.DriverGetInfoResponse{Name: otherName}, nil
 }
 
-func (d *otherDriver) DriverCreateBucket(_ context.Context, r *cosi.DriverCreateBucketRequest) (*cosi.DriverCreateBucketResponse, error) {
+func (d *otherDriver) DriverCreateBucket(_ context.Context, r *cosiv1alpha1.DriverCreateBucketRequest) (*cosiv1alpha1.DriverCreateBucketResponse, error) {
 	d.note("create", r.GetName())
-	return &cosi.DriverCreateBucketResponse{BucketId: otherPrefix + r.GetName()}, nil
+	return &cosiv1alpha1.DriverCreateBucketResponse{BucketId: otherPrefix + r.GetName()}, nil
 }
 
-func (d *otherDriver) DriverDeleteBucket(_ context.Context, r *cosi.DriverDeleteBucketRequest) (*cosi.DriverDeleteBucketResponse, error) {
+func (d *otherDriver) DriverDeleteBucket(_ context.Context, r *cosiv1alpha1.DriverDeleteBucketRequest) (*cosiv1alpha1.DriverDeleteBucketResponse, error) {
 	d.note("delete", r.GetBucketId())
-	return &cosi.DriverDeleteBucketResponse{}, foreignID(r.GetBucketId())
+	return &cosiv1alpha1.DriverDeleteBucketResponse{}, foreignID(r.GetBucketId())
 }
 
-func (d *otherDriver) DriverGrantBucketAccess(_ context.Context, r *cosi.DriverGrantBucketAccessRequest) (*cosi.DriverGrantBucketAccessResponse, error) {
+func (d *otherDriver) DriverGrantBucketAccess(_ context.Context, r *cosiv1alpha1.DriverGrantBucketAccessRequest) (*cosiv1alpha1.DriverGrantBucketAccessResponse, error) {
 	d.note("grant", r.GetName())
-	return &cosi.DriverGrantBucketAccessResponse{
+	return &cosiv1alpha1.DriverGrantBucketAccessResponse{
 		AccountId: otherPrefix + r.GetName(),
-		Credentials: map[string]*cosi.CredentialDetails{"s3": {Secrets: map[string]string{
+		Credentials: map[string]*cosiv1alpha1.CredentialDetails{"s3": {Secrets: map[string]string{
 			"endpoint": "http://127.0.0.1:1", "region": "other", "accessKeyID": "other", "accessSecretKey": "other",
 		}}},
 	}, nil
 }
 
-func (d *otherDriver) DriverRevokeBucketAccess(_ context.Context, r *cosi.DriverRevokeBucketAccessRequest) (*cosi.DriverRevokeBucketAccessResponse, error) {
+func (d *otherDriver) DriverRevokeBucketAccess(_ context.Context, r *cosiv1alpha1.DriverRevokeBucketAccessRequest) (*cosiv1alpha1.DriverRevokeBucketAccessResponse, error) {
 	d.note("revoke", r.GetAccountId())
-	return &cosi.DriverRevokeBucketAccessResponse{}, foreignID(r.GetAccountId())
+	return &cosiv1alpha1.DriverRevokeBucketAccessResponse{}, foreignID(r.GetAccountId())
 }
 
 // foreignID refuses what the driver has not made, as a good driver does.
@@ -93,8 +93,8 @@ func (s *story) startOther() *otherDriver {
 		s.Fatal(err)
 	}
 	d, server := &otherDriver{}, grpc.NewServer()
-	cosi.RegisterIdentityServer(server, d)
-	cosi.RegisterProvisionerServer(server, d)
+	cosiv1alpha1.RegisterIdentityServer(server, d)
+	cosiv1alpha1.RegisterProvisionerServer(server, d)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	sidecar := s.NewSidecar("other-sidecar", socket, s.Kubeconfig)

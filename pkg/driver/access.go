@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
@@ -73,6 +74,10 @@ func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, erro
 	if len(access.Buckets) != len(ids) {
 		return Grant{}, fmt.Errorf("back end %s: account %s: provider answered for %d of %d buckets",
 			backend.Name, req.Account, len(access.Buckets), len(ids))
+	}
+	if access.Credentials.AccessKeyID == "" || access.Credentials.SecretAccessKey.Empty() {
+		// A v1alpha1 Secret is written once and would stay without a key.
+		return Grant{}, fmt.Errorf("back end %s: account %s: provider answered without a key", backend.Name, req.Account)
 	}
 	accountID, err := AccountID{Backend: backend.Name, Account: req.Account, IdentityID: access.IdentityID}.Format()
 	if err != nil {
@@ -144,8 +149,11 @@ func (d *Driver) RevokeAccess(ctx context.Context, req RevokeRequest) error {
 		return err
 	}
 	backend, account, ids, err := d.revokeTargets(ctx, req)
-	if err != nil || req.AccountID == "" {
+	if err != nil {
 		return err
+	}
+	if req.AccountID == "" {
+		return d.known(ctx, req.BucketIDs, ids)
 	}
 	unlock, err := d.locks.lockAll(ctx, lockKeys(ids))
 	if err != nil {
@@ -162,6 +170,24 @@ func (d *Driver) RevokeAccess(ctx context.Context, req RevokeRequest) error {
 	}
 	for _, id := range ids {
 		d.live.revoked(liveKey(id), account.Account)
+	}
+	return nil
+}
+
+// known refuses short bucket IDs of buckets that are not there: without an account
+// ID nothing else tells them from those of another driver, and the v1alpha1 sidecar
+// takes success as leave to remove that driver's objects.
+func (d *Driver) known(ctx context.Context, given []string, ids []BucketID) error {
+	for i, id := range ids {
+		if strings.Count(given[i], "/") != 1 {
+			continue
+		}
+		ref := id.Ref()
+		ref.AccessOnly = true
+		if _, err := d.byName[id.Backend].Provider.GetBucket(ctx, ref); err != nil {
+			return fmt.Errorf("bucket ID %s: %w: no account ID is given, and the bucket cannot be seen to be this driver's: %s",
+				quote(given[i]), provider.ErrPrecondition, err.Error())
+		}
 	}
 	return nil
 }

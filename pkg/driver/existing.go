@@ -17,7 +17,8 @@ import (
 //   - ErrNotFound while the bucket is missing;
 //   - ErrPermissionDenied for a bucket that this driver did not make, unless
 //     adoptExisting says accessOnly;
-//   - ErrAlreadyExists when it is reached in another way than the parameters say;
+//   - ErrAlreadyExists when it is reached, or was made to be deleted, in another way
+//     than the parameters say;
 //   - ErrInvalidArgument for an ID that is not this driver's, for parameters that
 //     contradict it, and for faults of the parameters;
 //   - ErrPrecondition when unconfigured.
@@ -50,7 +51,7 @@ func (d *Driver) GetExistingBucket(ctx context.Context, existingID string, param
 }
 
 // reachedAs refuses parameters that name another way to the bucket than the one
-// that every access to it is given.
+// that every access to it is given, or that would delete more than its record says.
 func reachedAs(b provider.Bucket, p parameters) error {
 	var faults []string
 	if p.endpoint != "" && p.endpoint != b.Endpoint {
@@ -58,6 +59,9 @@ func reachedAs(b provider.Bucket, p parameters) error {
 	}
 	if style := fmt.Sprint(!b.VirtualHosted); p.pathStyle != "" && p.pathStyle != style {
 		faults = append(faults, fmt.Sprintf("s3PathStyle = %s, but it is addressed with %s", quote(p.pathStyle), quote(style)))
+	}
+	if p.policy != "" && p.policy != b.DeletionPolicy && !b.AccessOnly {
+		faults = append(faults, fmt.Sprintf("bucketDeletionPolicy = %s, but it was made with %s", quote(string(p.policy)), quote(string(b.DeletionPolicy))))
 	}
 	if len(faults) == 0 {
 		return nil

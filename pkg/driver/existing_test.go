@@ -63,6 +63,7 @@ func TestGetExistingBucketRefuses(t *testing.T) {
 		{"", adopting, provider.ErrInvalidArgument, "not this driver's"},
 		{"other/rma/theirs", adopting, provider.ErrInvalidArgument, "no back end named \"other\""},
 		{own, map[string]string{"region": "lpg"}, provider.ErrInvalidArgument, "another place"},
+		{own, map[string]string{"bucketDeletionPolicy": "DeleteAll"}, provider.ErrAlreadyExists, "it was made with \"DeleteIfEmpty\""},
 		{own, map[string]string{"s3PathStyle": "false"}, provider.ErrAlreadyExists, "s3PathStyle"},
 		{"rma/theirs", map[string]string{"adoptExisting": "accessOnly", "endpointURL": "https://p.example"}, provider.ErrAlreadyExists, "https://o.example"},
 	} {
@@ -126,5 +127,16 @@ func TestExistingBucketsOutliveTheirClaims(t *testing.T) {
 	}
 	if err := d.DeleteBucket(t.Context(), own, deleteAll); err != nil {
 		t.Errorf("a bucket that is gone: %v", err)
+	}
+}
+
+// TestRevokeWithoutAccountOfAForeignBucket: the v1alpha1 sidecar sends every driver
+// the revocations of all drivers, and success would cost another driver its objects.
+func TestRevokeWithoutAccountOfAForeignBucket(t *testing.T) {
+	d, _, own := withForeign(t)
+	for id, want := range map[string]error{own: nil, "rma/bucket-1": nil, "rma/theirs": nil, "rma/missing": provider.ErrPrecondition} {
+		if err := d.RevokeAccess(t.Context(), RevokeRequest{BucketIDs: []string{id}}); !errors.Is(err, want) || (want == nil && err != nil) {
+			t.Errorf("%s: %v; want %v", id, err, want)
+		}
 	}
 }

@@ -103,7 +103,7 @@ func (p *Provider) forsake(ctx context.Context, ref provider.BucketRef, opts pro
 // last one that it opens its identity goes.
 func (p *Provider) leave(ctx context.Context, a access, bucket string, opts provider.DeleteOptions) error {
 	if !a.opens(bucket) {
-		return p.removeIdentity(ctx, a, opts.PurgeOwn)
+		return p.removeIdentity(ctx, a, bucket, opts.PurgeOwn)
 	}
 	a, err := p.amend(ctx, a, func(a *access) {
 		if a.opens(bucket) {
@@ -118,7 +118,7 @@ func (p *Provider) leave(ctx context.Context, a access, bucket string, opts prov
 	case a.opens(bucket):
 		return nil
 	}
-	return p.removeIdentity(ctx, a, opts.PurgeOwn)
+	return p.removeIdentity(ctx, a, bucket, opts.PurgeOwn)
 }
 
 // removeStrays takes a bucket that has no owner any more out of the accesses to it.

@@ -64,7 +64,8 @@ func (e *statusError) Unwrap() error {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return provider.ErrUnavailable
 	}
-	if e.status >= 400 && e.status < 500 {
+	if e.status >= 400 && e.status < 500 && !e.vague {
+		// What a proxy answers says nothing about the request.
 		return provider.ErrInvalidArgument
 	}
 	return provider.ErrUnavailable
@@ -165,7 +166,7 @@ func s3Sentinel(err error) (remedy string, sentinel error) {
 		return "", provider.ErrUnavailable
 	case status == http.StatusNotFound:
 		return "the answer is not S3's own; check the endpoint", provider.ErrUnavailable
-	case status >= 400 && status < 500:
+	case s3.Code(err) != "" && status >= 400 && status < 500:
 		return "", provider.ErrInvalidArgument
 	}
 	return "", provider.ErrUnavailable

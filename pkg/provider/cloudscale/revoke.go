@@ -137,7 +137,7 @@ func (p *Provider) end(ctx context.Context, a access, refs []provider.BucketRef,
 	if a.opens("") {
 		return nil
 	}
-	return p.removeIdentity(ctx, a, purgeOwn)
+	return p.removeIdentity(ctx, a, "", purgeOwn)
 }
 
 // syncRecorded brings the policy of an access's bucket up to date, if the bucket
@@ -200,7 +200,7 @@ func (p *Provider) tidy(ctx context.Context, b provider.BucketRef) error {
 // it before, because the record of who is in it goes with the user, and is looked at
 // once more after: the user may have stayed, or another process may have written.
 // Those buckets are not locked, being no part of the call.
-func (p *Provider) removeIdentity(ctx context.Context, a access, purgeOwn bool) error {
+func (p *Provider) removeIdentity(ctx context.Context, a access, besides string, purgeOwn bool) error {
 	var refs []provider.BucketRef
 	for _, name := range a.names() {
 		if m := a.buckets[name]; m.theirs {
@@ -213,14 +213,35 @@ func (p *Provider) removeIdentity(ctx context.Context, a access, purgeOwn bool) 
 	if err := sync(a.id); err != nil {
 		return err
 	}
-	err := p.removeAccess(ctx, a, purgeOwn)
+	err := p.removeAccess(ctx, a, besides, purgeOwn)
 	return cmpError(err, sync(""))
+}
+
+// deleteUnlessOpen deletes the access's objects user, but not when a grant has let it
+// into a bucket besides the one named since its record was read. A grant that comes
+// later misses the user and is repeated.
+func (p *Provider) deleteUnlessOpen(ctx context.Context, a access, besides string) error {
+	unlock, err := p.accounts.lock(ctx, a.account)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	u, err := p.getUser(ctx, a.id)
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case p.isAccess(u) && recordedAccess(u).opens(besides):
+		return nil
+	}
+	return p.deleteUser(ctx, a.id)
 }
 
 // removeAccess deletes the access's objects user. The API refuses that while the
 // user owns buckets, which it can have made with its key.
-func (p *Provider) removeAccess(ctx context.Context, a access, purge bool) error {
-	err := p.deleteUser(ctx, a.id)
+func (p *Provider) removeAccess(ctx context.Context, a access, besides string, purge bool) error {
+	err := p.deleteUnlessOpen(ctx, a, besides)
 	if status := statusOf(err); status != http.StatusBadRequest && status != http.StatusConflict {
 		return err
 	}

@@ -61,10 +61,6 @@ func (p *Provider) ensureBucket(ctx context.Context, ref provider.BucketRef, spe
 		return nil, err
 	}
 	b, err := p.read(ctx, ref, regional)
-	if errors.Is(err, provider.ErrPermissionDenied) {
-		// Text only: a bucket that the admin may not read belongs to somebody else.
-		return nil, refuse(provider.ErrAlreadyExists, "%s", err)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +130,10 @@ func (p *Provider) makeBucket(ctx context.Context, ref provider.BucketRef) (endp
 	switch {
 	case errors.Is(err, provider.ErrConflict):
 		e, getErr := p.bucketEndpoint(ctx, ref)
+		if errors.Is(getErr, provider.ErrNotFound) && !fresh {
+			// An earlier attempt may have made it, and it shows late.
+			e, getErr = p.shown(ctx, ref)
+		}
 		switch {
 		case getErr == nil && !fresh:
 			// An earlier attempt may have made it, and it showed late.
@@ -152,17 +152,27 @@ func (p *Provider) makeBucket(ctx context.Context, ref provider.BucketRef) (endp
 		// It may have been made; the announcement stays and tells the next attempt.
 		return endpoint{}, err
 	}
+	e, err := p.shown(ctx, ref)
+	if errors.Is(err, provider.ErrNotFound) {
+		err = refuse(provider.ErrUnavailable, "it was made but the API does not show it yet; repeat the call")
+	}
+	return e, err
+}
+
+// shown returns the bucket's endpoint once the API shows it; ErrNotFound if it does
+// not in the time that its lists may lag.
+func (p *Provider) shown(ctx context.Context, ref provider.BucketRef) (endpoint, error) {
 	for wait := p.patience(); ; {
 		e, err := p.bucketEndpoint(ctx, ref)
 		if !errors.Is(err, provider.ErrNotFound) {
 			return e, err
 		}
-		more, err := wait.next(ctx)
+		more, waitErr := wait.next(ctx)
 		switch {
-		case err != nil:
-			return endpoint{}, err
+		case waitErr != nil:
+			return endpoint{}, waitErr
 		case !more:
-			return endpoint{}, refuse(provider.ErrUnavailable, "it was made but the API does not show it yet; repeat the call")
+			return endpoint{}, err
 		}
 	}
 }

@@ -71,7 +71,8 @@ func (e *statusError) Unwrap() error {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return provider.ErrUnavailable
 	}
-	if e.status >= 400 && e.status <= 499 {
+	if e.status >= 400 && e.status <= 499 && e.answer.structured {
+		// What a proxy answers says nothing about the request.
 		return provider.ErrInvalidArgument
 	}
 	return provider.ErrUnavailable
@@ -206,22 +207,25 @@ func s3Sentinel(err error) (remedy string, sentinel error) {
 	case "TooManyBuckets", "XMaxBucketPolicyLengthExceeded":
 		return "", provider.ErrQuotaExceeded
 	case "XBucketPolicyParseException":
-		return "the endpoint does not understand the policy", provider.ErrUnsupported
+		return "the endpoint does not understand the policy", provider.ErrPrecondition
 	case "NotImplemented", "XNotImplemented", "MethodNotAllowed":
-		return "", provider.ErrUnsupported
+		// An endpoint may learn it.
+		return "", provider.ErrPrecondition
 	}
 	switch status := s3.StatusCode(err); {
 	case status == http.StatusUnauthorized:
 		return "", provider.ErrUnauthenticated
 	case status == http.StatusForbidden:
 		return "", provider.ErrPermissionDenied
+	case status == http.StatusNotFound && s3.Code(err) == "":
+		return "the answer is not S3's own; check the endpoint", provider.ErrUnavailable
 	case status == http.StatusNotFound:
 		return "", provider.ErrNotFound
 	case status == http.StatusConflict || status == http.StatusPreconditionFailed:
 		return "", provider.ErrConflict
 	case status == http.StatusTooManyRequests || status == http.StatusRequestTimeout:
 		return "", provider.ErrUnavailable
-	case status >= 400 && status <= 499:
+	case s3.Code(err) != "" && status >= 400 && status <= 499:
 		return "", provider.ErrInvalidArgument
 	}
 	return "", provider.ErrUnavailable

@@ -91,9 +91,10 @@ func (p *Provider) holders(ctx context.Context, s search) ([]*bucket, error) {
 				err = p.recognise(readCtx, b)
 			}
 			switch {
-			case errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrPermissionDenied):
-				// Deleted meanwhile, or somebody else's.
-				return nil
+			case errors.Is(err, provider.ErrNotFound):
+				return nil // deleted meanwhile
+			case errors.Is(err, provider.ErrPermissionDenied) && !slices.Contains(s.prints, printOf(name)):
+				return nil // somebody else's; where the access is known to be, its key may be in use
 			case err != nil:
 				return fmt.Errorf("bucket %q: %w", name, err)
 			}

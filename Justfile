@@ -27,6 +27,10 @@ fmt:
 generate:
     go generate ./...
 
+# Rewrite the tables of docs/clients.md from runs of the S3 clients, which must be installed
+clients:
+    go test ./test/clients -update
+
 # Fail when something generated is not current or the tree is not clean
 verify: generate
     git diff --exit-code && test -z "$(git status --porcelain)"

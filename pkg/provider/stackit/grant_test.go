@@ -3,6 +3,7 @@ package stackit
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,6 +27,24 @@ func TestGrantTwiceInOneProcess(t *testing.T) {
 	groups := c.groups()
 	if len(groups) != 1 || groups[0].ID != first.IdentityID || groups[0].Keys != 1 || groups[0].DisplayName != groupName(testAccount) {
 		t.Errorf("groups %v", groups)
+	}
+}
+
+// TestKeyReturnsToTheLedger: a process that has handed a key out records it again
+// when another one has written over the ledger.
+func TestKeyReturnsToTheLedger(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	p := c.provider(t)
+	mustCreate(t, p, "bucket-1")
+	before, _ := c.stored(t, p, "bucket-1")
+	first := mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite)
+	recorded, _ := c.stored(t, p, "bucket-1")
+	c.admin(t, p, func(client *s3.Client) error { return client.SetTags(t.Context(), "bucket-1", before) })
+	if again := mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite); again.Credentials != first.Credentials {
+		t.Error("another key")
+	}
+	if tags, _ := c.stored(t, p, "bucket-1"); !maps.Equal(tags, recorded) {
+		t.Errorf("tags %v, want %v", tags, recorded)
 	}
 }
 

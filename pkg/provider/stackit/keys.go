@@ -126,6 +126,9 @@ func (p *Provider) ensureKey(ctx context.Context, targets []target, e entry, liv
 		p.rememberKey(e.id, key)
 		recorded := append(e.keys[:len(e.keys):len(e.keys)], fingerprint(minted.id))
 		remove, e.keys = surplus(recorded, append(live, accessKey{id: minted.id}))
+	} else if f := fingerprint(key.id); !slices.Contains(e.keys, f) {
+		// Another process has written over the ledger since the key was handed out.
+		e.keys = append(e.keys[:len(e.keys):len(e.keys)], f)
 	}
 	for _, t := range targets {
 		if err := p.record(ctx, t, e, before, !cached); err != nil {

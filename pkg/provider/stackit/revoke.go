@@ -108,6 +108,10 @@ func (p *Provider) endIn(ctx context.Context, b *bucket, name string) error {
 			return err
 		}
 	}
+	// Its tags were read many calls ago: what others wrote meanwhile would be lost.
+	if err := p.reread(ctx, b); err != nil {
+		return err
+	}
 	if err := p.change(ctx, b, func(m *marks) { p.leave(b, m, name) }); err != nil {
 		return err
 	}
@@ -138,7 +142,11 @@ func (p *Provider) end(ctx context.Context, region string, w wanted, buckets []*
 		}
 	}
 	for _, b := range buckets {
-		err := p.change(ctx, b, func(m *marks) { m.drop(w.name) })
+		// Its tags were read many calls ago: what others wrote meanwhile would be lost.
+		err := p.reread(ctx, b)
+		if err == nil {
+			err = p.change(ctx, b, func(m *marks) { m.drop(w.name) })
+		}
 		if err == nil {
 			err = p.settle(ctx, b)
 		}

@@ -64,8 +64,7 @@ func (e *statusError) Unwrap() error {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return provider.ErrUnavailable
 	}
-	if e.status >= 400 && e.status < 500 && !e.vague {
-		// What a proxy answers says nothing about the request.
+	if e.status >= 400 && e.status < 500 {
 		return provider.ErrInvalidArgument
 	}
 	return provider.ErrUnavailable

@@ -61,6 +61,10 @@ func (p *Provider) ensureBucket(ctx context.Context, ref provider.BucketRef, spe
 		return nil, err
 	}
 	b, err := p.read(ctx, ref, regional)
+	if errors.Is(err, provider.ErrPermissionDenied) {
+		// Text only: a bucket that the admin may not read belongs to somebody else.
+		return nil, refuse(provider.ErrAlreadyExists, "%s", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 	"test":                     {},
 	"test/e2e/cluster":         {"pkg/emulator"},
 	"test/e2e/playground":      {"test/e2e/cluster"},
+	"test/e2e/v1alpha2":        {"pkg/cosi/v1alpha2pb", "test/e2e/cluster"},
 }
 
 // fences says where alone a module may be imported.
@@ -46,7 +47,7 @@ var fences = map[string][]string{
 	"github.com/cloudscale-ch":                           {"pkg/provider/cloudscale"},
 	"github.com/stackitcloud":                            {"pkg/provider/stackit"},
 	"github.com/minio":                                   {"pkg/s3"},
-	"google.golang.org/grpc":                             {"pkg/cosi"},
+	"google.golang.org/grpc":                             {"pkg/cosi", "test/e2e/v1alpha2"},
 	"google.golang.org/protobuf":                         {"pkg/cosi"},
 	"sigs.k8s.io/container-object-storage-interface":     {"pkg/cosi"},
 	"k8s.io/client-go":                                   {"pkg/companion", "cmd"},

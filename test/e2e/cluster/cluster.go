@@ -36,6 +36,8 @@ type Options struct {
 	// controller writes a claim's status and finalizer in that time, and loses them
 	// if the bucket is faster: see docs/upstream.md.
 	CreateBucket time.Duration
+	// NoCOSI leaves COSI out: its kinds, its controller and its sidecar.
+	NoCOSI bool
 	// Driver is a program to run in place of zuber, with the socket's URL as its
 	// only argument.
 	Driver string
@@ -92,7 +94,11 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	if late := c.options.CreateBucket; late > 0 {
 		c.Emulator.Inject(emulator.Fault{Operation: "CreateBucket", Latency: late})
 	}
-	for _, step := range []func(context.Context) error{c.startKubernetes, c.install, c.startDriver, c.startCOSI} {
+	steps := []func(context.Context) error{c.startKubernetes, c.installCOSI, c.install, c.startDriver, c.startCOSI}
+	if c.options.NoCOSI {
+		steps = []func(context.Context) error{c.startKubernetes, c.install, c.startDriver}
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -161,7 +167,9 @@ func (c *Cluster) Process(name, path string, args, env []string, ready func(cont
 func (c *Cluster) Close() error {
 	var errs []error
 	for _, p := range []*Process{c.Sidecar, c.Controller, c.Driver} {
-		errs = append(errs, p.Stop())
+		if p != nil {
+			errs = append(errs, p.Stop())
+		}
 	}
 	for _, p := range []*Process{c.ControllerManager, c.APIServer, c.Etcd} {
 		if !p.Running() {

@@ -11,17 +11,20 @@ import (
 // upstreamURL is where config/crd takes upstream's manifests from.
 const upstreamURL = "https://github.com/kubernetes-sigs/container-object-storage-interface//?ref=v0.2.2"
 
-// install applies what an administrator applies: config/crd, which brings
-// upstream's controller, and config/manager, which brings config/rbac.
+// install applies config/manager, which brings config/rbac.
 func (c *Cluster) install(ctx context.Context) error {
-	crd, err := c.localDefinitions()
+	_, err := c.Kubectl(ctx, "", "apply", "--kustomize", filepath.Join(c.options.Root, "config", "manager"))
+	return err
+}
+
+// installCOSI applies config/crd, which brings upstream's controller.
+func (c *Cluster) installCOSI(ctx context.Context) error {
+	dir, err := c.localDefinitions()
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{crd, filepath.Join(c.options.Root, "config", "manager")} {
-		if _, err := c.Kubectl(ctx, "", "apply", "--kustomize", dir); err != nil {
-			return err
-		}
+	if _, err := c.Kubectl(ctx, "", "apply", "--kustomize", dir); err != nil {
+		return err
 	}
 	_, err = c.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "--all", "customresourcedefinitions")
 	return err

@@ -273,6 +273,33 @@ func TestExistingAtItsLimit(t *testing.T) {
 	c.untouched(t, owner, policy)
 }
 
+// TestRoomForKeys: an access that fits only while each has but one key is refused, or
+// a restart of the driver would find no room for the next key of any.
+func TestRoomForKeys(t *testing.T) {
+	p := newCloud(t, emulator.Options{}).provider(t)
+	b := &bucket{BucketRef: refIn(theirs), adminURN: testAdminURN}
+	m := marks{entries: []entry{testEntry(1, 1), testEntry(2, 1)}}
+	filled := func(n int) string {
+		b.others = strings.Replace(theirPolicy(theirs), `"theirs"`, `"`+strings.Repeat("x", n)+`"`, 1)
+		doc, err := p.documentOf(b, m.entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return doc
+	}
+	spare := policyLimit - len(filled(0))
+	if doc := filled(spare); len(doc) != policyLimit || checkExistingSize(doc, b.others) != nil {
+		t.Fatalf("%d bytes", len(doc))
+	}
+	if err := p.roomExisting(b, m); !errors.Is(err, provider.ErrQuotaExceeded) {
+		t.Errorf("with one key each it fills the policy: %v", err)
+	}
+	filled(spare - 200)
+	if err := p.roomExisting(b, m); err != nil {
+		t.Errorf("with room for their keys: %v", err)
+	}
+}
+
 // TestExistingHoldsManyAccesses: as many as the README promises, at the longest
 // name.
 func TestExistingHoldsManyAccesses(t *testing.T) {

@@ -29,6 +29,17 @@ type errToken struct{ cause error }
 
 func (e *errToken) Error() string { return e.cause.Error() }
 
+// errAlien marks a good answer that is not of the API's form, so that something in
+// front of the API may have given it.
+type errAlien struct{ status int }
+
+func (e *errAlien) Error() string {
+	return fmt.Sprintf("the answer %d is not the API's own; check the API URL", e.status)
+}
+
+// actedOn is the API's answer to a change or a deletion that it has carried out.
+const actedOn = http.StatusNoContent
+
 // apiTransport puts the token into each request and makes every error answer
 // one that the SDK can read with its status.
 type apiTransport struct {
@@ -53,6 +64,11 @@ func (t *apiTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(out)
 	if err != nil {
 		return nil, err
+	}
+	if acts := req.Method == http.MethodDelete || req.Method == http.MethodPatch; acts && resp.StatusCode < 300 && resp.StatusCode != actedOn {
+		// The SDK takes any success for the API's.
+		_ = resp.Body.Close()
+		return nil, &errAlien{resp.StatusCode}
 	}
 	if resp.StatusCode < 300 {
 		resp.Body = struct {

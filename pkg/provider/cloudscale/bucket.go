@@ -75,6 +75,7 @@ func (p *Provider) createBucket(ctx context.Context, spec provider.BucketSpec) (
 func definite(err error) bool {
 	for _, sentinel := range []error{
 		provider.ErrInvalidArgument, provider.ErrAlreadyExists, provider.ErrQuotaExceeded, provider.ErrPermissionDenied,
+		provider.ErrPrecondition,
 	} {
 		if errors.Is(err, sentinel) {
 			return true

@@ -174,7 +174,7 @@ func (p *Provider) Check(ctx context.Context) error {
 	if errors.Is(err, provider.ErrPermissionDenied) {
 		return fmt.Errorf("cloudscale check: the API token is read-only: %w", err)
 	}
-	if err != nil && !errors.Is(err, provider.ErrNotFound) && !errors.Is(err, provider.ErrInvalidArgument) {
+	if err != nil && !errors.Is(err, provider.ErrNotFound) && !errors.Is(err, provider.ErrPrecondition) {
 		return fmt.Errorf("cloudscale check: %w", err)
 	}
 	return nil

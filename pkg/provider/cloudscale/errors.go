@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 
 	sdk "github.com/cloudscale-ch/cloudscale-go-sdk/v8"
 
@@ -34,21 +35,43 @@ func (e *statusError) Error() string {
 	if e.detail != "" {
 		text += " (" + e.detail + ")"
 	}
-	switch e.status {
-	case http.StatusUnauthorized:
+	switch {
+	case e.limited():
+		text += "; " + limitRemedy
+	case e.status == http.StatusUnauthorized:
 		text += "; check the API token"
-	case http.StatusForbidden:
+	case e.status == http.StatusForbidden:
 		text += "; " + readWriteRemedy
-	case http.StatusNotFound:
-		if e.vague {
-			text += "; check the API URL"
-		}
+	case e.status == http.StatusNotFound && e.vague:
+		text += "; check the API URL"
 	}
 	return text
 }
 
-// Unwrap returns the sentinel.
+const limitRemedy = "ask cloudscale.ch for a higher limit, or delete what is not needed"
+
+// limitPattern finds the word that says of a refusal that a limit is its cause:
+// the API has no code for it.
+var limitPattern = regexp.MustCompile(`(?i)\b(limits?|quotas?|maximum|exceed(s|ed)?|too many)\b`)
+
+// limited reports whether a limit of the project is reached.
+func (e *statusError) limited() bool {
+	switch e.status {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	case http.StatusRequestEntityTooLarge:
+		return true
+	}
+	return e.status >= 400 && e.status < 500 && limitPattern.MatchString(e.detail)
+}
+
+// Unwrap returns the sentinel. None is ErrInvalidArgument, which would be final:
+// what users ask for is checked before, and the bodies are the driver's own, so
+// that a refusal tells of the project's state.
 func (e *statusError) Unwrap() error {
+	if e.limited() {
+		return provider.ErrQuotaExceeded
+	}
 	switch e.status {
 	case http.StatusUnauthorized:
 		return provider.ErrUnauthenticated
@@ -65,7 +88,7 @@ func (e *statusError) Unwrap() error {
 		return provider.ErrUnavailable
 	}
 	if e.status >= 400 && e.status < 500 {
-		return provider.ErrInvalidArgument
+		return provider.ErrPrecondition
 	}
 	return provider.ErrUnavailable
 }
@@ -98,6 +121,10 @@ func apiError(ctx context.Context, op string, err error) error {
 		return &statusError{
 			op: op, status: answer.StatusCode, detail: answer.Message["detail"], vague: answer.Message[alienField] != "",
 		}
+	}
+	var strange *errAlien
+	if errors.As(err, &strange) {
+		return refuse(provider.ErrUnavailable, "%s: %s", op, strange)
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -139,12 +166,17 @@ func s3Sentinel(err error) (remedy string, sentinel error) {
 		return "the endpoint does not know the key yet", provider.ErrUnavailable
 	case "SignatureDoesNotMatch":
 		return "the secret key is not the one the endpoint knows", provider.ErrUnauthenticated
-	case "RequestTimeTooSkewed":
+	case codeSkewed:
 		return "set the clock of this host", provider.ErrPrecondition
 	case "BucketNotEmpty":
 		return "", provider.ErrNotEmpty
 	case "TooManyBuckets", "QuotaExceeded":
 		return "ask cloudscale.ch for a higher limit, or delete buckets", provider.ErrQuotaExceeded
+	case "InvalidRange":
+		// So the endpoint calls a policy of more than 1 MiB.
+		return "the bucket has too many accesses; revoke some, or use more buckets", provider.ErrQuotaExceeded
+	case "InvalidBucketName":
+		return "use another name", provider.ErrInvalidArgument
 	case "BucketAlreadyExists", "BucketAlreadyOwnedByYou":
 		return "", provider.ErrAlreadyExists
 	case "NotImplemented", "MethodNotAllowed":
@@ -166,7 +198,8 @@ func s3Sentinel(err error) (remedy string, sentinel error) {
 	case status == http.StatusNotFound:
 		return "the answer is not S3's own; check the endpoint", provider.ErrUnavailable
 	case s3.Code(err) != "" && status >= 400 && status < 500:
-		return "", provider.ErrInvalidArgument
+		// The request is the driver's own, whatever the user asked for.
+		return "", provider.ErrPrecondition
 	}
 	return "", provider.ErrUnavailable
 }

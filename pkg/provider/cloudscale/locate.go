@@ -14,6 +14,7 @@ import (
 const (
 	codeMissing = "NoSuchBucket"
 	codeDenied  = "AccessDenied"
+	codeSkewed  = "RequestTimeTooSkewed"
 )
 
 // state is what the endpoint says of a bucket, seen with its owner's key.

@@ -121,7 +121,7 @@ func (p *Provider) findOrMake(ctx context.Context, want access) (a access, made 
 // tooMany explains a refusal of the tags: how many the API takes is not
 // documented, and each bucket needs two.
 func tooMany(err error, buckets int) error {
-	if buckets > 1 && errors.Is(err, provider.ErrInvalidArgument) {
+	if buckets > 1 && statusOf(err) != 0 && (errors.Is(err, provider.ErrQuotaExceeded) || errors.Is(err, provider.ErrPrecondition)) {
 		return fmt.Errorf("recording %d buckets in the tags of the objects user: %w; if those are too many for it, make accesses to fewer buckets each", buckets, err)
 	}
 	return err

@@ -313,7 +313,7 @@ func (t trial) run(ctx context.Context) (seen string, err error) {
 		return "without any policy every user of the endpoint may list the bucket, so storage is open", nil
 	case s3.Code(err) == codeMissing:
 		return "the endpoint does not show the bucket to another user, as if each had a tenant of its own", nil
-	case s3.StatusCode(err) != http.StatusForbidden || s3.Code(err) == codeUnknownKey:
+	case s3.StatusCode(err) != http.StatusForbidden || s3.Code(err) == codeUnknownKey || s3.Code(err) == codeSkewed:
 		return "", s3Error(ctx, err)
 	}
 	policy, err := render(bucket, t.o.uid, []member{{id: purposeProbe, uid: t.uid, mode: provider.ReadOnly}})
@@ -321,7 +321,7 @@ func (t trial) run(ctx context.Context) (seen string, err error) {
 		return "", err
 	}
 	switch err := t.p.setPolicy(ctx, t.owner, t.o, policy, true); {
-	case errors.Is(err, provider.ErrUnsupported), errors.Is(err, provider.ErrInvalidArgument), errors.Is(err, provider.ErrPermissionDenied):
+	case errors.Is(err, provider.ErrUnsupported), errors.Is(err, provider.ErrPrecondition), errors.Is(err, provider.ErrPermissionDenied):
 		return "it refuses a policy: " + err.Error(), nil
 	case err != nil:
 		return "", err

@@ -232,11 +232,11 @@ func TestSpanOfManyBuckets(t *testing.T) {
 	before := c.endState()
 	remove := c.Inject(emulator.Fault{Operation: "UpdateObjectsUser", Status: 400, Body: `{"tags":"Too many."}`})
 	_, err = c.GrantAccess(t.Context(), spanSpec("ba-1", refs...))
-	c.want(err, provider.ErrInvalidArgument, refs[0].Name, fmt.Sprintf("and %d more", n-16), "Too many", "fewer buckets")
+	c.want(err, provider.ErrQuotaExceeded, refs[0].Name, fmt.Sprintf("and %d more", n-16), "Too many", "fewer buckets")
 	remove()
 	remove = c.Inject(emulator.Fault{Operation: "CreateObjectsUser", Status: 400, Body: `{"tags":"Too many."}`})
 	_, err = c.GrantAccess(t.Context(), spanSpec("ba-2", refs...))
-	c.want(err, provider.ErrInvalidArgument, "Too many", "fewer buckets")
+	c.want(err, provider.ErrQuotaExceeded, "Too many", "fewer buckets")
 	remove()
 	if after := c.endState(); after != before {
 		t.Errorf("refused calls left\n%s\nbefore\n%s", after, before)

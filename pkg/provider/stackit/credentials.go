@@ -171,7 +171,7 @@ func newAPI(base *url.URL, auth http.RoundTripper, userAgent string) (objectstor
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}),
 		config.WithEndpoint(strings.TrimSuffix(base.String(), "/")),
-		config.WithCustomAuth(auth),
+		config.WithCustomAuth(ownAnswers{auth}),
 	}
 	if userAgent != "" {
 		opts = append(opts, config.WithUserAgent(userAgent+" stackit-sdk-go/objectstorage"))

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/stackitcloud/stackit-sdk-go/core/oapierror"
@@ -42,6 +44,8 @@ func (e *statusError) Error() string {
 		text += ", but its body cannot be read"
 	case !e.answer.json:
 		text += ", but not in the API's own words: something between it and the driver answered"
+	case e.limited():
+		text += "; ask the cloud for a higher limit, or delete what is not needed"
 	case e.status == http.StatusUnauthorized:
 		text += "; check the service account key"
 	case e.status == http.StatusForbidden:
@@ -50,11 +54,32 @@ func (e *statusError) Error() string {
 	return text
 }
 
+// limitPattern finds the word that says of a refusal that a limit is its cause:
+// no code for it is known.
+var limitPattern = regexp.MustCompile(`(?i)(\b|_)(limits?|quotas?|maximum|exceed(s|ed)?|too[ _]many)(\b|_)`)
+
+// limited reports whether the API says that a limit of the project is reached.
+func (e *statusError) limited() bool {
+	switch e.status {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	case http.StatusRequestEntityTooLarge:
+		return e.answer.structured
+	}
+	return e.status >= 400 && e.status <= 499 && e.answer.structured &&
+		(limitPattern.MatchString(e.answer.text) || slices.ContainsFunc(e.answer.keys, limitPattern.MatchString))
+}
+
 // Unwrap returns the sentinel. Only what the API itself has said counts as a
-// decision; a gateway's page does not.
+// decision; a gateway's page does not. ErrInvalidArgument is final, so it is for
+// what users ask for: the bodies are the driver's own, and a refusal of one tells
+// of the project's state.
 func (e *statusError) Unwrap() error {
 	if !e.answer.json {
 		return provider.ErrUnavailable
+	}
+	if e.limited() {
+		return provider.ErrQuotaExceeded
 	}
 	switch e.status {
 	case http.StatusUnauthorized:
@@ -71,11 +96,14 @@ func (e *statusError) Unwrap() error {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return provider.ErrUnavailable
 	}
-	if e.status >= 400 && e.status <= 499 && e.answer.structured {
+	switch {
+	case e.status < 400 || e.status > 499 || !e.answer.structured:
 		// What a proxy answers says nothing about the request.
+		return provider.ErrUnavailable
+	case e.answer.asked:
 		return provider.ErrInvalidArgument
 	}
-	return provider.ErrUnavailable
+	return provider.ErrPrecondition
 }
 
 // refused reports whether the API itself has decided against the request: it
@@ -105,9 +133,13 @@ func done(err error) bool {
 type answer struct {
 	json       bool   // the body is JSON, so the API or its gateway wrote it
 	structured bool   // it has the API's own shape
+	asked      bool   // it finds fault with the bucket's name or region
 	text       string // one short line
 	keys       []string
 }
+
+// askedPattern finds what users choose in a key or in the place of a fault.
+var askedPattern = regexp.MustCompile(`(?i)^(bucket[ _.]?name|region)(\b|_)`)
 
 // readAnswer reads the three shapes that are known: the API's two and the
 // gateway's.
@@ -139,10 +171,12 @@ func readAnswer(body []byte) answer {
 		if i.Key != "" {
 			a.keys = append(a.keys, i.Key)
 		}
-		part := i.Msg
+		part, last := i.Msg, any(i.Key)
 		if len(i.Loc) > 0 {
+			last = i.Loc[len(i.Loc)-1]
 			part = fmt.Sprintf("%v: %s", i.Loc[len(i.Loc)-1], i.Msg)
 		}
+		a.asked = a.asked || askedPattern.MatchString(fmt.Sprint(last))
 		parts = append(parts, part)
 	}
 	a.text = clip(strings.Join(parts, "; "))
@@ -171,6 +205,10 @@ func apiError(ctx context.Context, project, op string, err error) error {
 			e.answer = readAnswer(api.Body)
 		}
 		return e
+	}
+	var strange *alienAnswer
+	if errors.As(err, &strange) {
+		return refuse(provider.ErrUnavailable, "%s: %s", op, strange)
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -206,6 +244,8 @@ func s3Sentinel(err error) (remedy string, sentinel error) {
 		return "", provider.ErrNotEmpty
 	case "TooManyBuckets", "XMaxBucketPolicyLengthExceeded":
 		return "", provider.ErrQuotaExceeded
+	case "InvalidBucketName":
+		return "use another name", provider.ErrInvalidArgument
 	case "XBucketPolicyParseException":
 		return "the endpoint does not understand the policy", provider.ErrPrecondition
 	case "NotImplemented", "XNotImplemented", "MethodNotAllowed":
@@ -226,7 +266,8 @@ func s3Sentinel(err error) (remedy string, sentinel error) {
 	case status == http.StatusTooManyRequests || status == http.StatusRequestTimeout:
 		return "", provider.ErrUnavailable
 	case s3.Code(err) != "" && status >= 400 && status <= 499:
-		return "", provider.ErrInvalidArgument
+		// The request is the driver's own, whatever the user asked for.
+		return "", provider.ErrPrecondition
 	}
 	return "", provider.ErrUnavailable
 }

@@ -38,7 +38,12 @@ func TestStatusDecides(t *testing.T) {
 		"the gateway's 403":           {saysJSON(403, `{"timestamp":"x","path":"/","status":403,"error":"Forbidden","message":"Unauthorized"}`), provider.ErrPermissionDenied, "object-storage.admin in project " + testProject},
 		"a firewall's 403":            {says(403, "text/html", html), provider.ErrUnavailable, "something between"},
 		"401":                         {saysJSON(401, `{"detail":[{"key":"auth","msg":"bad token"}]}`), provider.ErrUnauthenticated, "service account key"},
-		"422 of the other shape":      {saysJSON(422, `{"detail":[{"key":"k","msg":"bad name"}]}`), provider.ErrInvalidArgument, "bad name"},
+		"422 of the other shape":      {saysJSON(422, `{"detail":[{"key":"k","msg":"bad state"}]}`), provider.ErrPrecondition, "bad state"},
+		"422 about the name":          {saysJSON(422, `{"detail":[{"loc":["path","bucketName"],"msg":"bad name","type":"value_error"}]}`), provider.ErrInvalidArgument, "bad name"},
+		"422 about the name by key":   {saysJSON(422, `{"detail":[{"key":"bucket.name_invalid","msg":"bad name"}]}`), provider.ErrInvalidArgument, "bad name"},
+		"422 about the region":        {saysJSON(422, `{"detail":[{"loc":["path","region"],"msg":"unknown","type":"enum"}]}`), provider.ErrInvalidArgument, "unknown"},
+		"a limit":                     {saysJSON(422, `{"detail":[{"key":"k","msg":"The maximum number of buckets is reached"}]}`), provider.ErrQuotaExceeded, "ask the cloud"},
+		"a limit by key":              {saysJSON(409, `{"detail":[{"key":"project.quota_exceeded","msg":"no"}]}`), provider.ErrQuotaExceeded, "ask the cloud"},
 		"409":                         {saysJSON(409, `{"detail":[{"key":"k","msg":"busy"}]}`), provider.ErrConflict, "busy"},
 		"message shape":               {saysJSON(409, `{"message":"busy"}`), provider.ErrConflict, "busy"},
 		"rate limit":                  {says(429, "text/plain", "429 rate limit on IP level exceeded"), provider.ErrUnavailable, "429"},
@@ -87,7 +92,7 @@ func TestSentinelsAreSingle(t *testing.T) {
 // TestDeletesNeedNoBody: what was carried out is done, whatever the body.
 func TestDeletesNeedNoBody(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
-		"empty": says(200, "application/json", ""), "short": saysJSON(200, `{"project":"p"}`), "no type": says(204, "", ""), "gone": saysJSON(404, notFound),
+		"empty": says(200, "application/json", ""), "short": saysJSON(200, `{"project":"p"}`), "no type": says(204, "", ""), "with charset": says(200, "application/json; charset=utf-8", "{}"), "gone": saysJSON(404, notFound),
 	} {
 		f := newFakeAPI(t)
 		for _, route := range []string{"DELETE /bucket/b-1", "DELETE /credentials-group/" + testGroup, "DELETE /access-key/k_-="} {
@@ -97,6 +102,29 @@ func TestDeletesNeedNoBody(t *testing.T) {
 		if err := errors.Join(p.deleteBucket(t.Context(), testRef), p.deleteGroup(t.Context(), "eu01", testGroup),
 			p.deleteKey(t.Context(), "eu01", testGroup, "k_-=")); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAlienSuccessIsNotBelieved: a page that something in front of the API answers
+// with must not pass for a deletion.
+func TestAlienSuccessIsNotBelieved(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"a page": says(200, "text/html", "<html>Welcome</html>"), "an empty page": says(200, "text/html", ""),
+		"text": says(200, "text/plain", "ok"), "no type": says(200, "", ""), "created": says(201, "text/html", "x"),
+	} {
+		f := newFakeAPI(t)
+		for _, route := range []string{"DELETE /bucket/b-1", "DELETE /credentials-group/" + testGroup, "DELETE /access-key/k", "POST /bucket/b-1", "POST "} {
+			f.on(route, answer)
+		}
+		p := f.provider(t)
+		for _, err := range []error{
+			p.deleteBucket(t.Context(), testRef), p.deleteGroup(t.Context(), "eu01", testGroup), p.deleteKey(t.Context(), "eu01", testGroup, "k"),
+			p.createBucket(t.Context(), testRef), p.enableService(t.Context(), "eu01"),
+		} {
+			if !errors.Is(err, provider.ErrUnavailable) || !strings.Contains(err.Error(), "cannot be read") {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }

@@ -95,6 +95,15 @@ func TestConfigFileFaults(t *testing.T) {
 			`FILE: backends[2].endpoints.rma: "https://x/path": want scheme://host[:port] and nothing else`,
 			`FILE: back end b: the variable that tokenEnv names: it is empty`,
 		}},
+		"regions of endpoints": {`backends:
+  - {name: a, provider: cloudscale, tokenEnv: T, endpoints: {rmaa: "https://x", LPG: "https://x", "r m": "https://x", zrh: "https://x", rma: "https://x"}}
+  - {name: b, provider: stackit, serviceAccountEmail: a@b.c, projectID: 11111111-2222-4333-8444-555555555555, endpoints: {eu1: "https://x", eu02: "https://x"}}
+`, environment{"T": "abc"}, []string{
+			`FILE: backends[0].endpoints.LPG: it is not the name of a region: want one such as lpg or rma (did you mean "lpg"?)`,
+			`FILE: backends[0].endpoints.r m: it is not the name of a region: want one such as lpg or rma (did you mean "rma"?)`,
+			`FILE: backends[0].endpoints.rmaa: it is not the name of a region: want one such as lpg or rma (did you mean "rma"?)`,
+			`FILE: backends[1].endpoints.eu1: the back end has no such region: want eu01 or eu02 (did you mean "eu01"?)`,
+		}},
 		"tokens": {"backends: [{name: a, provider: cloudscale, tokenFile: none.token}, {name: b, provider: cloudscale, tokenEnv: T}]",
 			environment{"T": "no token"}, []string{
 				"FILE: back end a: unauthenticated: the token file DIR/none.token: no such file or directory",

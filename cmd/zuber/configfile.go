@@ -13,6 +13,10 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/zuber-storage/zuber/pkg/driver"
+	"github.com/zuber-storage/zuber/pkg/provider/cloudscale"
+	"github.com/zuber-storage/zuber/pkg/provider/stackit"
 )
 
 // configFile is the form of the file that --config names.
@@ -150,12 +154,38 @@ func (f configFile) check() []error {
 			}
 		}
 		for _, region := range slices.Sorted(maps.Keys(b.Endpoints)) {
+			if fault := b.strange(region); fault != "" {
+				addf("%s.endpoints.%s: %s", at, region, fault)
+			}
 			if err := checkURL(b.Endpoints[region]); err != nil {
 				addf("%s.endpoints.%s: %s: %w", at, region, shown(b.Endpoints[region]), err)
 			}
 		}
 	}
 	return faults
+}
+
+// strange says what is wrong with a region that the entry has an endpoint for, ""
+// if nothing is. A misspelt one would never be used, and nobody would be told.
+func (b backendEntry) strange(region string) string {
+	if b.Provider == providerStackit {
+		regions := b.Stackit.Regions
+		if len(regions) == 0 {
+			regions = stackit.DefaultRegions()
+		}
+		if !slices.Contains(regions, region) {
+			return fmt.Sprintf("the back end has no such region: want %s%s", strings.Join(regions, " or "), driver.DidYouMean(region, regions))
+		}
+		return ""
+	}
+	// The cloud may have more regions by now, but none with such a name.
+	regions := cloudscale.KnownRegions()
+	hint := driver.DidYouMean(region, regions)
+	slug := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+	if slices.Contains(regions, region) || hint == "" && slug.MatchString(region) {
+		return ""
+	}
+	return fmt.Sprintf("it is not the name of a region: want one such as %s%s", strings.Join(regions, " or "), hint)
 }
 
 // checkToken reports what is wrong with the source of a token.

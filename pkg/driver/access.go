@@ -126,7 +126,7 @@ func checkMode(m provider.Mode) error {
 	if m == "" || slices.Contains(modes(), string(m)) {
 		return nil
 	}
-	return fmt.Errorf("mode %s: %w: want %s%s", quote(string(m)), provider.ErrInvalidArgument, listed(modes()), didYouMean(string(m), modes()))
+	return fmt.Errorf("mode %s: %w: want %s%s", quote(string(m)), provider.ErrInvalidArgument, listed(modes()), DidYouMean(string(m), modes()))
 }
 
 // withinClass refuses a mode that a user asks for beyond what the administrator has

@@ -88,7 +88,7 @@ func (d *Driver) pick(name string) (Backend, error) {
 		names = append(names, b.Name)
 	}
 	return Backend{}, fmt.Errorf("%s parameters: %w: backend = %s: want one of %s%s",
-		BucketClass, provider.ErrInvalidArgument, shown("backend", name), d.backendNames(), didYouMean(name, names))
+		BucketClass, provider.ErrInvalidArgument, shown("backend", name), d.backendNames(), DidYouMean(name, names))
 }
 
 // DeleteBucket removes the bucket that the ID names; an absent one is success.

@@ -278,7 +278,7 @@ func (r parameterRow) parse(out *parameters, v string) error {
 		return fmt.Errorf("it is empty: want %s, or leave it out", r.Allowed)
 	}
 	if r.values != nil && !slices.Contains(r.values, v) {
-		return fmt.Errorf("want %s%s", r.Allowed, didYouMean(v, r.values))
+		return fmt.Errorf("want %s%s", r.Allowed, DidYouMean(v, r.values))
 	}
 	return r.set(out, v)
 }
@@ -294,7 +294,7 @@ func unknownParameter(kind ParameterKind, key, value string, names []string) str
 			return fault + fmt.Sprintf(": it is a parameter of the %s", r.Kind)
 		}
 	}
-	return fault + ": known are " + strings.Join(names, ", ") + didYouMean(key, names)
+	return fault + ": known are " + strings.Join(names, ", ") + DidYouMean(key, names)
 }
 
 // shown is a value as an error may repeat it: not at all where the key or the

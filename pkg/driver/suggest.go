@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// didYouMean names the candidate that a near miss in case, separators or
-// spelling was probably meant to be, or returns "".
-func didYouMean(got string, candidates []string) string {
+// DidYouMean returns ' (did you mean "x"?)' with the candidate that a near miss in
+// case, separators or spelling was probably meant to be, or "" if there is none.
+func DidYouMean(got string, candidates []string) string {
 	const longest = 64 // what is longer is no misspelling
 	plain := fold(got)
 	if plain == "" || len(plain) > longest {

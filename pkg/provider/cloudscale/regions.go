@@ -17,6 +17,10 @@ const (
 	regionsRetry = 30 * time.Second
 )
 
+// KnownRegions returns the regions that the cloud is known to have without asking
+// it. It may have more.
+func KnownRegions() []string { return []string{"lpg", "rma"} }
+
 // regionCache is the list of regions as last read.
 type regionCache struct {
 	mu     sync.Mutex

@@ -134,9 +134,12 @@ func New(c Config) (*Provider, error) {
 	return p, nil
 }
 
+// DefaultRegions returns the regions of a configuration that names none.
+func DefaultRegions() []string { return []string{"eu01", "eu02"} }
+
 func withDefaults(c *Config) {
 	if c.Regions == nil {
-		c.Regions = []string{"eu01", "eu02"}
+		c.Regions = DefaultRegions()
 	}
 	if c.APIURL == "" {
 		c.APIURL = DefaultAPIURL

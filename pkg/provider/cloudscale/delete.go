@@ -192,9 +192,9 @@ func (p *Provider) removeOthers(ctx context.Context, o owner, opts provider.Dele
 	return nil
 }
 
-// removeBucket takes the accesses away, the last made things first, empties the
-// bucket as far as it may and deletes it. What holds data and may not be purged
-// keeps its accesses.
+// removeBucket shuts the accesses out, empties the bucket as far as it may and
+// deletes it. The accesses end after it: a bucket that somebody writes to at the
+// last moment stays, and keeps them.
 func (p *Provider) removeBucket(ctx context.Context, o owner, opts provider.DeleteOptions) error {
 	key, err := o.key()
 	if err != nil {
@@ -208,34 +208,32 @@ func (p *Provider) removeBucket(ctx context.Context, o owner, opts provider.Dele
 	if err != nil {
 		return err
 	}
-	if len(found) > 0 {
-		if err := p.shutOut(ctx, client, o, found, opts); err != nil {
-			return gone(ctx, err)
+	if len(found) == 0 {
+		return p.removeContent(ctx, client, o.bucket, opts.Purge)
+	}
+	err = p.shutOut(ctx, client, o, found, opts)
+	if err == nil {
+		err = p.removeContent(ctx, client, o.bucket, opts.Purge)
+	}
+	if errors.Is(err, provider.ErrNotEmpty) {
+		// An earlier call may have ended with the accesses shut out, too.
+		if syncErr := p.syncPolicy(ctx, o, ""); syncErr != nil {
+			return syncErr
 		}
 	}
-	return p.removeContent(ctx, client, o.bucket, opts.Purge)
+	return gone(ctx, err)
 }
 
-// shutOut ends the accesses of a bucket that is about to be deleted. Without a
-// purge the policy shuts the writers out before the bucket is looked at for the
-// last time; if it holds something then, they are let in again.
+// shutOut denies the accesses of a bucket that is about to be deleted everything.
+// What holds data and may not be purged keeps them: ErrNotEmpty.
 func (p *Provider) shutOut(ctx context.Context, client *s3.Client, o owner, found []access, opts provider.DeleteOptions) error {
-	holdsData := func() error {
-		if opts.Purge {
-			return nil
-		}
-		empty, err := client.IsEmpty(ctx, o.bucket)
-		if err != nil || empty {
+	if !opts.Purge {
+		switch empty, err := client.IsEmpty(ctx, o.bucket); {
+		case err != nil:
 			return err
+		case !empty:
+			return refuse(provider.ErrNotEmpty, notEmpty)
 		}
-		// An earlier call may have ended with the accesses shut out.
-		if err := p.syncPolicy(ctx, o, ""); err != nil {
-			return err
-		}
-		return refuse(provider.ErrNotEmpty, notEmpty)
-	}
-	if err := holdsData(); err != nil {
-		return err
 	}
 	members := membersOf(found, o.bucket, "")
 	for i := range members {
@@ -246,25 +244,10 @@ func (p *Provider) shutOut(ctx context.Context, client *s3.Client, o owner, foun
 		return err
 	}
 	current, err := client.Policy(ctx, o.bucket)
-	if err != nil {
+	if err != nil || current == "" || current == closed {
 		return err
 	}
-	if current != "" && current != closed {
-		if err := client.SetPolicy(ctx, o.bucket, closed); err != nil {
-			return err
-		}
-		if err := holdsData(); err != nil {
-			return err
-		}
-	}
-	for _, a := range found {
-		// Whom the API does not let go yet, perhaps for the objects it wrote, is
-		// shut out and goes after the bucket.
-		if err := p.leave(ctx, a, o.bucket, opts); err != nil && !errors.Is(err, provider.ErrUnavailable) {
-			return err
-		}
-	}
-	return nil
+	return client.SetPolicy(ctx, o.bucket, closed)
 }
 
 const notEmpty = "it holds objects, versions or delete markers; empty it, or use the deletion policy DeleteAll"

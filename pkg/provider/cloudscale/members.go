@@ -35,6 +35,11 @@ func (p *Provider) accessesTagged(ctx context.Context, tag, value string) ([]acc
 	if err != nil {
 		return nil, err
 	}
+	return p.accessesAmong(users), nil
+}
+
+// accessesAmong returns the accesses of this driver among the users, ordered by ID.
+func (p *Provider) accessesAmong(users []user) []access {
 	var found []access
 	for _, u := range users {
 		if p.isAccess(u) {
@@ -42,7 +47,7 @@ func (p *Provider) accessesTagged(ctx context.Context, tag, value string) ([]acc
 		}
 	}
 	slices.SortFunc(found, func(a, b access) int { return strings.Compare(a.id, b.id) })
-	return found, nil
+	return found
 }
 
 // accesses returns the accesses to the owner's bucket, and none to a former one

@@ -81,10 +81,14 @@ func within(err error, refs []provider.BucketRef) error {
 // the account's.
 func (p *Provider) identitiesOf(ctx context.Context, ref provider.AccountRef) ([]access, error) {
 	var found []access
-	var err error
 	if ref.Account != "" {
-		if found, err = p.accessesOf(ctx, accountTag(ref.Account)); err != nil {
+		users, err := p.listUsers(ctx, tagAccount, accountTag(ref.Account))
+		if err != nil {
 			return nil, err
+		}
+		found = p.accessesAmong(users)
+		if i := slices.IndexFunc(users, p.isOthersAccess); i >= 0 && len(found) == 0 {
+			return nil, p.othersAccess(users[i])
 		}
 	}
 	if ref.IdentityID == "" || slices.ContainsFunc(found, func(a access) bool { return a.id == ref.IdentityID }) {
@@ -96,6 +100,8 @@ func (p *Provider) identitiesOf(ctx context.Context, ref provider.AccountRef) ([
 		return found, nil
 	case err != nil:
 		return nil, err
+	case p.isOthersAccess(u):
+		return nil, p.othersAccess(u)
 	case u.tags[tagManagedBy] != p.config.DriverName:
 		return nil, refuse(provider.ErrPermissionDenied, "objects user %s does not carry the mark of driver %s", u.id, p.config.DriverName)
 	case u.tags[tagRole] == roleOwner:
@@ -108,14 +114,22 @@ func (p *Provider) identitiesOf(ctx context.Context, ref provider.AccountRef) ([
 	return append(found, recordedAccess(u)), nil
 }
 
+// isOthersAccess reports whether the user is an access of another driver. IDs do
+// not name the driver, so one with a back end of the same name can be asked to
+// revoke it, and "absent" would have everybody forget a key that works.
+func (p *Provider) isOthersAccess(u user) bool {
+	by := u.tags[tagManagedBy]
+	return by != "" && by != p.config.DriverName && u.tags[tagRole] == roleAccess
+}
+
+func (p *Provider) othersAccess(u user) error {
+	return refuse(provider.ErrPermissionDenied, "objects user %s carries the mark of driver %s and not of %s, and is left alone; "+
+		"give the back ends of the two drivers different names, and let the former revoke it", u.id, u.tags[tagManagedBy], p.config.DriverName)
+}
+
 // end takes the buckets out of an access. With the last one that it opens its
-// identity goes.
+// identity goes. Where they lie is as recorded: names are unique over all regions.
 func (p *Provider) end(ctx context.Context, a access, refs []provider.BucketRef, purgeOwn bool) error {
-	for _, b := range refs {
-		if m, ok := a.buckets[b.Name]; ok && m.region != b.Region {
-			return refuse(provider.ErrInvalidArgument, "%s: the record of the access says region %q", listed([]provider.BucketRef{b}), m.region)
-		}
-	}
 	a, err := p.amend(ctx, a, func(a *access) {
 		for _, b := range refs {
 			if m, ok := a.buckets[b.Name]; ok {
@@ -178,10 +192,12 @@ func (p *Provider) tidy(ctx context.Context, b provider.BucketRef) error {
 	if b.OwnerID == "" && b.AccessOnly {
 		return nil
 	}
-	o, err := p.resolve(ctx, b)
-	vague := errors.Is(err, provider.ErrConflict) || errors.Is(err, provider.ErrInvalidArgument)
+	o, err := p.resolveAnywhere(ctx, b)
+	if o.region == "" {
+		o.region = b.Region
+	}
 	switch {
-	case errors.Is(err, provider.ErrNotFound), vague && b.OwnerID == "":
+	case errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrConflict) && b.OwnerID == "":
 		return nil
 	case err != nil:
 		return err

@@ -2,7 +2,10 @@ package cloudscale
 
 import (
 	"errors"
+	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
@@ -123,6 +126,56 @@ func TestRevokeFindsItsAccess(t *testing.T) {
 	}
 }
 
+// A region that is not the recorded one stops nothing: the record tells where the
+// bucket is.
+func TestRevokeGoesByTheRecordedRegion(t *testing.T) {
+	for name, change := range map[string]func(*provider.BucketRef){
+		"another region": func(r *provider.BucketRef) { r.Region = "lpg" },
+		"no such region": func(r *provider.BucketRef) { r.Region = "zrh" },
+		"without owner":  func(r *provider.BucketRef) { r.Region, r.OwnerID = "lpg", "" },
+	} {
+		c := newCloud(t, emulator.Options{})
+		b, owner := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
+		second, _ := c.make(provider.BucketSpec{Name: "second", Region: "rma"})
+		a, err := c.GrantAccess(t.Context(), spanSpec("ba-1", b.BucketRef, second.BucketRef))
+		c.must(err)
+		ref := provider.AccountRef{Account: "ba-1", IdentityID: a.IdentityID, Buckets: []provider.BucketRef{b.BucketRef, second.BucketRef}}
+		change(&ref.Buckets[0])
+		for range 2 { // the second time nothing is left that has a record
+			if err := c.keep(c.RevokeAccess(t.Context(), ref)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		c.wantAccesses()
+		policy, err := owner.Policy(t.Context(), b.Name)
+		c.must(err)
+		if strings.Contains(policy, a.IdentityID) {
+			t.Errorf("%s: the policy still names the access: %s", name, policy)
+		}
+	}
+}
+
+// IDs do not name the driver: another one with a back end of the same name must not
+// say that the access is gone.
+func TestRevokeLeavesAccessesOfAnotherDriver(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	other := c.provider(func(c *Config) { c.DriverName = "other.example" })
+	c.trust(other)
+	b, err := other.CreateBucket(t.Context(), provider.BucketSpec{Name: "bucket", Region: "rma"})
+	c.must(err)
+	a, err := other.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
+	c.must(err)
+	for _, ref := range []provider.AccountRef{
+		{Account: "ba-1", IdentityID: a.IdentityID, Buckets: []provider.BucketRef{b.BucketRef}},
+		{Account: "ba-1", IdentityID: a.IdentityID},
+		{Account: "ba-1", Buckets: []provider.BucketRef{b.BucketRef}},
+		{IdentityID: a.IdentityID},
+	} {
+		c.want(c.RevokeAccess(t.Context(), ref), provider.ErrPermissionDenied, "other.example", testDriver, "different names")
+	}
+	c.must(c.keyClient(a).PutObject(t.Context(), b.Name, "key", nil))
+}
+
 func TestRevokeWithoutItsBucket(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
 	b, owner := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
@@ -153,6 +206,48 @@ func TestRefusedDeleteKeepsTheAccesses(t *testing.T) {
 		t.Errorf("the policy is %s", got)
 	}
 	c.wantAccesses("bucket ba-1")
+}
+
+// meddler is a transport that does something before the first request that fits.
+type meddler struct {
+	next http.RoundTripper
+	fits func(*http.Request) bool
+	once sync.Once
+	do   func()
+}
+
+func (m *meddler) RoundTrip(req *http.Request) (*http.Response, error) {
+	if m.fits(req) {
+		m.once.Do(m.do)
+	}
+	return m.next.RoundTrip(req)
+}
+
+// What is written at the last moment keeps the bucket, with its accesses.
+func TestWriteBeforeTheDeletionKeepsTheAccesses(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, owner := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
+	a, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
+	c.must(err)
+	before := strings.Replace(c.endState(), "0 objects", "2 objects", 1)
+	last := &meddler{
+		next: c.spy,
+		fits: func(r *http.Request) bool { return r.Method == http.MethodDelete && r.URL.Path == "/bucket/" },
+		do:   func() { c.must(owner.PutObject(t.Context(), b.Name, "key", []byte("data"))) },
+	}
+	p := c.provider(func(config *Config) { config.Transport = last })
+	c.trust(p)
+	c.want(p.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{}), provider.ErrNotEmpty)
+	if info, _ := c.bucketInfo("bucket"); info.Objects != 1 {
+		t.Fatalf("%d objects, want the one written at the last moment", info.Objects)
+	}
+	c.must(c.keyClient(a).PutObject(t.Context(), b.Name, "other", []byte("data")))
+	if after := c.endState(); after != before {
+		t.Errorf("it is left as\n%s\nbefore\n%s", after, before)
+	}
+	c.must(p.DeleteBucket(t.Context(), b.BucketRef, purge))
+	c.wantAccesses()
+	c.wantLeft()
 }
 
 func TestSurplusIdentitiesOfAnAccount(t *testing.T) {
@@ -192,9 +287,18 @@ func TestUserThatTheAPIKeeps(t *testing.T) {
 		t.Error("the revoked key goes on reading")
 	}
 	remove()
-	// A bucket that is deleted does not wait for it.
-	c.Inject(emulator.Fault{Operation: "DeleteObjectsUser", Times: 1, Status: 400, Body: `{"detail":"It owns objects."}`})
+	// A bucket that is deleted takes the objects with it before the user goes.
+	c.ResetCalls()
 	c.must(c.DeleteBucket(t.Context(), b.BucketRef, purge))
+	var order []string
+	for _, call := range c.Calls() {
+		if call.Operation == "DeleteBucket" || call.Operation == "DeleteObjectsUser" {
+			order = append(order, call.Operation)
+		}
+	}
+	if want := []string{"DeleteBucket", "DeleteObjectsUser", "DeleteObjectsUser"}; !slices.Equal(order, want) {
+		t.Errorf("deleted in the order %q, want %q", order, want)
+	}
 	c.wantLeft()
 	c.wantAccesses()
 }

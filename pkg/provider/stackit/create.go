@@ -62,6 +62,14 @@ func (p *Provider) ensureBucket(ctx context.Context, ref provider.BucketRef, spe
 	}
 	b, err := p.read(ctx, ref, regional)
 	if errors.Is(err, provider.ErrPermissionDenied) {
+		others, listErr := p.strangers(ctx, ref.Region)
+		switch {
+		case listErr != nil:
+			return nil, listErr
+		case len(others) == 0:
+			// Nobody else has a key that could have closed it.
+			return nil, err
+		}
 		// Text only: a bucket that the admin may not read belongs to somebody else.
 		return nil, refuse(provider.ErrAlreadyExists, "%s", err)
 	}

@@ -122,7 +122,7 @@ func (p *Provider) grant(ctx context.Context, spec provider.AccessSpec, held []s
 			return none, fmt.Errorf("bucket %q: %w", t.Name, err)
 		}
 	}
-	key, err := p.ensureKey(ctx, w.targets, e, live)
+	key, err := p.ensureKey(ctx, w.targets, e, live, minting{})
 	if err != nil {
 		return none, err
 	}
@@ -133,7 +133,7 @@ func (p *Provider) grant(ctx context.Context, spec provider.AccessSpec, held []s
 		}
 		access.Buckets = append(access.Buckets, t.describe())
 	}
-	key.works = true
+	key.works, key.rotating = true, false
 	p.rememberKey(e.id, key)
 	return access, nil
 }

@@ -50,6 +50,20 @@ func groupIDs(groups []group) []string {
 	return all
 }
 
+// strangers returns the groups of the project that can have a key of somebody else:
+// all but the admin and what drivers make for accesses and announcements, which
+// cannot write a policy.
+func (p *Provider) strangers(ctx context.Context, region string) ([]group, error) {
+	adm, err := p.adminGroup(ctx, region, true)
+	if err != nil {
+		return nil, err
+	}
+	list, err := p.listGroups(ctx, region)
+	return slices.DeleteFunc(list, func(g group) bool {
+		return g.id == adm.id || namePattern.MatchString(g.name) || strings.HasPrefix(g.name, intentPrefix)
+	}), err
+}
+
 // removeKeys deletes all keys of a group; a group that is gone is success. The
 // admin's are never touched.
 func (p *Provider) removeKeys(ctx context.Context, region, id string) error {

@@ -26,7 +26,8 @@ const (
 // grantedKey is a key that this process has minted for an access.
 type grantedKey struct {
 	mintedKey
-	works bool // it has been seen to work
+	works    bool // it has been seen to work
+	rotating bool // a rotation made it and has not handed it out yet
 }
 
 func (p *Provider) knownKey(groupID string) (grantedKey, bool) {
@@ -62,6 +63,16 @@ func (p *Provider) forgetGroup(id string) {
 	maps.DeleteFunc(p.made, func(_ string, g group) bool { return g.id == id })
 }
 
+// forgetHandedOut forgets the key of the group, unless a rotation that was cut short
+// has made it: the next one goes on with it, or each would make one more.
+func (p *Provider) forgetHandedOut(groupID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.granted[groupID].rotating {
+		delete(p.granted, groupID)
+	}
+}
+
 func (p *Provider) forgetKey(groupID string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,8 +81,10 @@ func (p *Provider) forgetKey(groupID string) {
 
 // surplus divides the live keys of an access, whose ledger lists the recorded
 // ones from the oldest to the newest: which must go, and what the ledger says
-// afterwards. A key outside the ledger was never handed out, so it goes first.
-func surplus(recorded []string, live []accessKey) (remove []accessKey, left []string) {
+// afterwards. A key outside the ledger was never handed out, so it goes first. One
+// that may have the access key ID to keep never goes.
+func surplus(recorded []string, live []accessKey, keep string) (remove []accessKey, left []string) {
+	kept := func(k accessKey) bool { return keep != "" && maskedAs(k, keep) }
 	byPrint := map[string][]accessKey{}
 	var unrecorded []accessKey
 	for _, k := range live {
@@ -85,25 +98,35 @@ func surplus(recorded []string, live []accessKey) (remove []accessKey, left []st
 	left = slices.DeleteFunc(slices.Clone(recorded), func(f string) bool { return len(byPrint[f]) == 0 })
 	excess := len(live) - maxKeys
 	for _, k := range unrecorded {
-		if excess > 0 {
+		if excess > 0 && !kept(k) {
 			remove = append(remove, k)
 			excess--
 		}
 	}
-	for excess > 0 && len(left) > keepOldest+keepNewest {
+	for i := keepOldest; excess > 0 && i < len(left)-keepNewest; {
 		// Two keys of one fingerprint cannot be told apart; they go together.
-		middle := byPrint[left[keepOldest]]
+		middle := byPrint[left[i]]
+		if slices.ContainsFunc(middle, kept) {
+			i++
+			continue
+		}
 		remove = append(remove, middle...)
-		left = slices.Delete(left, keepOldest, keepOldest+1)
+		left = slices.Delete(left, i, i+1)
 		excess -= len(middle)
 	}
 	return remove, left
 }
 
+// minting says what a key is made for.
+type minting struct {
+	rotation bool
+	keep     string // access key ID of a key that must not go; may be empty
+}
+
 // ensureKey returns the key of the access: the one that this process has minted,
-// or a new one. The new one, and which others are left, are in the ledgers before
-// it returns.
-func (p *Provider) ensureKey(ctx context.Context, targets []target, e entry, live []accessKey) (grantedKey, error) {
+// or a new one beside the live ones. The new one, and which others are left, are in
+// the ledgers before it returns.
+func (p *Provider) ensureKey(ctx context.Context, targets []target, e entry, live []accessKey, why minting) (grantedKey, error) {
 	key, cached := p.knownKey(e.id)
 	var remove []accessKey
 	before := e.keys
@@ -122,10 +145,10 @@ func (p *Provider) ensureKey(ctx context.Context, targets []target, e entry, liv
 		if err != nil {
 			return grantedKey{}, err
 		}
-		key = grantedKey{mintedKey: minted}
+		key = grantedKey{mintedKey: minted, rotating: why.rotation}
 		p.rememberKey(e.id, key)
 		recorded := append(e.keys[:len(e.keys):len(e.keys)], fingerprint(minted.id))
-		remove, e.keys = surplus(recorded, append(live, accessKey{id: minted.id}))
+		remove, e.keys = surplus(recorded, append(slices.Clone(live), accessKey{id: minted.id}), why.keep)
 	} else if f := fingerprint(key.id); !slices.Contains(e.keys, f) {
 		// Another process has written over the ledger since the key was handed out.
 		e.keys = append(e.keys[:len(e.keys):len(e.keys)], f)

@@ -32,7 +32,7 @@ func TestSurplus(t *testing.T) {
 			}
 		}
 		live = rapid.Permutation(live).Draw(t, "order")
-		remove, left := surplus(recorded, live)
+		remove, left := surplus(recorded, live, "")
 		if n := len(live) - len(remove); n > maxKeys || (len(live) > maxKeys && n < maxKeys) {
 			t.Fatalf("%d keys are left of %d", n, len(live))
 		}
@@ -48,6 +48,28 @@ func TestSurplus(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSurplusSparesTheKeyToKeep, wherever in the ledger it stands.
+func TestSurplusSparesTheKeyToKeep(t *testing.T) {
+	for kept := range 12 {
+		var recorded []string
+		var live []accessKey
+		for i := range 12 {
+			k := accessKey{id: fmt.Sprintf("key-%d", i), masked: fmt.Sprintf("****************K%03d", i)}
+			live = append(live, k)
+			if i < 10 {
+				recorded = append(recorded, fingerprint(k.id))
+			}
+		}
+		remove, left := surplus(recorded, live, fmt.Sprintf("AF17TKP7BTQX4HSLK%03d", kept))
+		if slices.Contains(remove, live[kept]) || kept < 10 && !slices.Contains(left, recorded[kept]) {
+			t.Errorf("key %d goes", kept)
+		}
+		if n := len(live) - len(remove); n < maxKeys || n > maxKeys+1 {
+			t.Errorf("keeping key %d: %d keys are left", kept, n)
+		}
+	}
 }
 
 func TestMasked(t *testing.T) {

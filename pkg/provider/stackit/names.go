@@ -87,6 +87,9 @@ func adminName(driver string) string {
 	return readable + "-admin-" + digest(10, "zuber admin", driver)
 }
 
+// adminPattern recognises the admin groups of all drivers of this kind.
+var adminPattern = regexp.MustCompile(`^[a-z0-9-]{1,15}-admin-[0-9a-f]{10}$`)
+
 const intentPrefix = "zuber-new-"
 
 // intentName returns the display name of the group that announces a bucket. The

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
 	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/s3"
 )
 
 // TestRefusedBodiesAreNotFinal: what the cloud has against a body that the driver
@@ -55,4 +57,140 @@ func TestRefusedBodiesAreNotFinal(t *testing.T) {
 			})
 		}
 	}
+}
+
+// closed is a policy that denies everybody but one group everything.
+func closed(bucket, urn string) string { return render(bucket, urn, nil) }
+
+// TestShutOutOfItsOwnBucket: a bucket whose policy was edited by hand is waited for,
+// unless somebody else has a key with which it can have been closed.
+func TestShutOutOfItsOwnBucket(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	p := c.provider(t)
+	mustCreate(t, p, "bucket-1")
+	mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite)
+	gone, err := p.createGroup(t.Context(), testRegion, "typo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.admin(t, p, func(client *s3.Client) error {
+		return client.SetPolicy(t.Context(), "bucket-1", closed("bucket-1", gone.urn))
+	})
+	if _, err = c.provider(t).CreateBucket(t.Context(), spec("bucket-1")); !errors.Is(err, provider.ErrAlreadyExists) {
+		t.Errorf("beside a group of somebody's: %v", err)
+	}
+	if err := p.deleteGroup(t.Context(), testRegion, gone.id); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.provider(t).CreateBucket(t.Context(), spec("bucket-1"))
+	if !errors.Is(err, provider.ErrPermissionDenied) || !strings.Contains(err.Error(), "set the back end's admin group") {
+		t.Errorf("with nobody else in the project: %v", err)
+	}
+}
+
+// TestRevokeBesideAMalformedRecord: the key goes first, and the record is told of.
+func TestRevokeBesideAMalformedRecord(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	p := c.provider(t)
+	buckets := []string{"bucket-1", "bucket-2"}
+	for _, name := range buckets {
+		mustCreate(t, p, name)
+	}
+	a, err := p.GrantAccess(t.Context(), spanning(testAccount, buckets...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags, _ := c.stored(t, p, "bucket-1")
+	whole := tags[tagAccess+"00"]
+	tags[tagAccess+"00"] = "RW" + whole
+	set := func() {
+		c.admin(t, p, func(client *s3.Client) error { return client.SetTags(t.Context(), "bucket-1", tags) })
+	}
+	set()
+	for range 2 {
+		err := c.provider(t).RevokeAccess(t.Context(), revocation(testAccount, buckets...))
+		if !errors.Is(err, provider.ErrPrecondition) || !strings.Contains(err.Error(), `"bucket-1"`) || !strings.Contains(err.Error(), "malformed") {
+			t.Errorf("got %v, want the malformed record", err)
+		}
+		if _, err := p.getGroup(t.Context(), testRegion, a.IdentityID); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("the group: %v", err)
+		}
+		if err := c.s3As(t, a.Credentials).PutObject(t.Context(), "bucket-2", "k", nil); err == nil {
+			t.Error("the key works")
+		}
+	}
+	if left, _ := c.stored(t, p, "bucket-1"); left[tagAccess+"00"] != tags[tagAccess+"00"] {
+		t.Errorf("the malformed record was written over: %v", left)
+	}
+	tags[tagAccess+"00"] = whole
+	set()
+	if err := c.provider(t).RevokeAccess(t.Context(), revocation(testAccount, buckets...)); err != nil {
+		t.Error(err)
+	}
+	for _, name := range buckets {
+		if tags, policy := c.stored(t, p, name); tags[tagAccess+"00"] != "" || policy != render(name, p.admins[testRegion].group.urn, nil) {
+			t.Errorf("%s is left with %v, %s", name, tags, policy)
+		}
+	}
+}
+
+// TestMalformedRecordOfOthersHoldsUpNothing: a revocation that looks at all buckets
+// of the project passes one whose record cannot be its own.
+func TestMalformedRecordOfOthersHoldsUpNothing(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	p := c.provider(t)
+	mustCreate(t, p, "bucket-1")
+	mustCreate(t, p, "bucket-2")
+	a := mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite)
+	tags, _ := c.stored(t, p, "bucket-2")
+	tags[tagAccess+"00"] = "nonsense"
+	c.admin(t, p, func(client *s3.Client) error { return client.SetTags(t.Context(), "bucket-2", tags) })
+	ref := provider.AccountRef{Account: testAccount, IdentityID: a.IdentityID}
+	if err := c.provider(t).RevokeAccess(t.Context(), ref); err != nil {
+		t.Error(err)
+	}
+	if len(c.groups()) != 0 {
+		t.Errorf("left are %v", c.groups())
+	}
+}
+
+// TestRevokeLeavesAccessesOfAnotherDriver: IDs do not name the driver, so one with a
+// back end of the same name must not revoke the access, nor say that it is gone.
+func TestRevokeLeavesAccessesOfAnotherDriver(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	other := c.provider(t, func(config *Config) { config.DriverName = "other.zuber.dev" })
+	mustCreate(t, other, "bucket-1")
+	a := mustGrant(t, other, testAccount, "bucket-1", provider.ReadWrite)
+	p := c.provider(t)
+	mustCreate(t, p, "of-ours")
+	ref := revocation(testAccount, "bucket-1")
+	ref.IdentityID = a.IdentityID
+	refused := func(when string) {
+		t.Helper()
+		err := p.RevokeAccess(t.Context(), ref)
+		if !errors.Is(err, provider.ErrPermissionDenied) || !strings.Contains(err.Error(), "different names") {
+			t.Errorf("%s: %v", when, err)
+		}
+		if err := c.s3As(t, a.Credentials).PutObject(t.Context(), "bucket-1", "k", nil); err != nil {
+			t.Errorf("%s: the key: %v", when, err)
+		}
+	}
+	refused("shut out")
+	c.admin(t, other, func(client *s3.Client) error {
+		return client.SetPolicy(t.Context(), "bucket-1", render("bucket-1", p.admins[testRegion].group.urn, []member{
+			{other.admins[testRegion].group.urn, provider.ReadWrite}, {entryURN(t, other), provider.ReadWrite},
+		}))
+	})
+	refused("with the other's mark in sight")
+}
+
+// entryURN returns the URN of the access to bucket-1.
+func entryURN(t *testing.T, p *Provider) string {
+	t.Helper()
+	b, err := p.open(t.Context(), refOf("bucket-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := b.find(groupName(testAccount))
+	return e.urn
 }

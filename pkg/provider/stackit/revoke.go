@@ -59,25 +59,18 @@ func (p *Provider) revokeAccess(ctx context.Context, ref provider.AccountRef) er
 // revokeIn ends the access to the buckets of one region, or to all of the region
 // that have it when none is named, and its identity if no other bucket has it.
 func (p *Provider) revokeIn(ctx context.Context, region string, ref provider.AccountRef, refs []provider.BucketRef, held []string) error {
-	var buckets []*bucket
-	var unread error
-	for _, r := range refs {
-		b, err := p.openRecorded(ctx, r)
-		switch {
-		case errors.Is(err, provider.ErrNotFound):
-		case errors.Is(err, provider.ErrPermissionDenied):
-			// Without its key the access is nothing, whatever the bucket's policy says.
-			unread = fmt.Errorf("bucket %q: %w", r.Name, err)
-		case err != nil:
-			return fmt.Errorf("bucket %q: %w", r.Name, err)
-		default:
-			buckets = append(buckets, b)
-		}
-	}
-	w, err := p.identify(ctx, region, ref, buckets)
+	r, err := p.recall(ctx, refs)
 	if err != nil {
 		return err
 	}
+	w, err := p.identify(ctx, region, ref, append(slices.Clone(r.buckets), r.damaged...))
+	if err != nil {
+		return err
+	}
+	if err := p.notOthers(ctx, region, w, r); err != nil {
+		return err
+	}
+	buckets := r.buckets
 	others, err := p.holders(ctx, w.search(region, refs))
 	if err != nil {
 		return err
@@ -91,14 +84,86 @@ func (p *Provider) revokeIn(ctx context.Context, region string, ref provider.Acc
 	// Of somebody else's buckets those alone are touched that have the access.
 	buckets = slices.DeleteFunc(buckets, func(b *bucket) bool { _, ok := b.find(w.name); return b.AccessOnly && !ok })
 	if !slices.ContainsFunc(others, func(b *bucket) bool { return b.serves(w.name) }) {
-		return p.end(ctx, region, w, append(buckets, others...))
+		if err := p.end(ctx, region, w, append(buckets, others...)); err != nil {
+			return err
+		}
+		return r.malformed
 	}
 	for _, b := range buckets {
 		if err := p.endIn(ctx, b, w.name); err != nil {
 			return fmt.Errorf("bucket %q: %w", b.Name, err)
 		}
 	}
-	return unread
+	if r.malformed != nil {
+		return r.malformed
+	}
+	return r.unread
+}
+
+// recalled is what the records of the buckets of a revocation say.
+type recalled struct {
+	buckets   []*bucket
+	damaged   []*bucket // read in part
+	malformed error     // of one of the damaged
+	unread    error     // of one whose policy shuts the admin out
+	others    string    // a driver whose mark one of them carries, "" if none does
+}
+
+// recall reads the buckets. One that cannot be read holds up none of the others.
+func (p *Provider) recall(ctx context.Context, refs []provider.BucketRef) (r recalled, err error) {
+	for _, ref := range refs {
+		b, err := p.openRecorded(ctx, ref)
+		if err == nil {
+			r.buckets = append(r.buckets, b)
+			continue
+		}
+		named := fmt.Errorf("bucket %q: %w", ref.Name, err)
+		switch {
+		case errors.Is(err, provider.ErrNotFound):
+		case errors.Is(err, provider.ErrPermissionDenied):
+			// Without its key the access is nothing, whatever the bucket's policy says.
+			r.unread = named
+			if b != nil && b.tags[tagManagedBy] != "" && !p.inPolicy(ctx, b) {
+				r.others = b.tags[tagManagedBy]
+			}
+		case b != nil && b.malformed != nil:
+			r.damaged, r.malformed = append(r.damaged, b), named
+		default:
+			return r, named
+		}
+	}
+	return r, nil
+}
+
+// inPolicy reports whether the policy of a bucket of another driver has statements
+// of this one, which was let into it before.
+func (p *Provider) inPolicy(ctx context.Context, b *bucket) bool {
+	doc, err := p.policyOf(ctx, b)
+	return err == nil && strings.Contains(doc, sidsOf(p.config.DriverName))
+}
+
+// notOthers refuses to revoke what may be another driver's: IDs do not name the
+// driver, groups carry no mark, and one with a back end of the same name can be
+// asked for it. What a ledger of this driver has is its own. ErrPermissionDenied.
+func (p *Provider) notOthers(ctx context.Context, region string, w wanted, r recalled) error {
+	const remedy = "give the back ends of the two drivers different names, and let the other one revoke it"
+	switch {
+	case w.known || r.unread == nil:
+		return nil
+	case r.others != "":
+		return refuse(provider.ErrPermissionDenied, "the access may be one of driver %q, whose mark its bucket carries, and is left alone; "+remedy, clip(r.others))
+	}
+	list, err := p.strangers(ctx, region)
+	if err != nil {
+		return err
+	}
+	for _, g := range list {
+		if adminPattern.MatchString(g.name) {
+			// The sentinel is the same.
+			return fmt.Errorf("%w; the access may be one of the driver whose admin group is %s, and is left alone; "+remedy, r.unread, g.name)
+		}
+	}
+	return nil
 }
 
 // endIn ends an access in one of its buckets; its key lives on for the others.

@@ -60,7 +60,7 @@ func (p *Provider) rotateLocked(ctx context.Context, ref provider.AccountRef, op
 	}
 	for _, t := range targets {
 		e, _ := t.find(name)
-		p.forgetKey(e.id)
+		p.forgetHandedOut(e.id)
 	}
 	e, live, gone, err := p.recordedGroup(ctx, w)
 	if err != nil {
@@ -74,8 +74,13 @@ func (p *Provider) rotateLocked(ctx context.Context, ref provider.AccountRef, op
 			return none, fmt.Errorf("bucket %q: %w", t.Name, err)
 		}
 	}
-	// No other key is given: which of them go is decided below.
-	key, err := p.ensureKey(ctx, w.targets, e, nil)
+	if live == nil {
+		// Where a rotation is gone on with, nobody has looked yet.
+		if live, err = p.listKeys(ctx, w.region, e.id); err != nil {
+			return none, err
+		}
+	}
+	key, err := p.ensureKey(ctx, w.targets, e, live, minting{rotation: true, keep: opts.KeepAccessKeyID})
 	if err != nil {
 		return none, err
 	}
@@ -84,7 +89,7 @@ func (p *Provider) rotateLocked(ctx context.Context, ref provider.AccountRef, op
 			return none, fmt.Errorf("bucket %q: %w", t.Name, err)
 		}
 	}
-	key.works = true
+	key.works, key.rotating = true, false
 	p.rememberKey(e.id, key)
 	return key.credentials, p.retire(ctx, w.targets, e, live, key, opts.KeepAccessKeyID)
 }
@@ -94,6 +99,9 @@ func (p *Provider) rotateLocked(ctx context.Context, ref provider.AccountRef, op
 func (p *Provider) retire(ctx context.Context, targets []target, e entry, old []accessKey, key grantedKey, keep string) error {
 	var left []string
 	for _, k := range old {
+		if k.id == key.id {
+			continue
+		}
 		if keep != "" && maskedAs(k, keep) {
 			left = append(left, fingerprint(k.id))
 			continue

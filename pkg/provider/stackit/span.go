@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -95,6 +96,8 @@ func (p *Provider) holders(ctx context.Context, s search) ([]*bucket, error) {
 				return nil // deleted meanwhile
 			case errors.Is(err, provider.ErrPermissionDenied) && !slices.Contains(s.prints, printOf(name)):
 				return nil // somebody else's; where the access is known to be, its key may be in use
+			case b != nil && b.malformed != nil && !slices.Contains(s.prints, printOf(name)) && !b.mentions(s.names):
+				return nil // what is malformed is the record of others
 			case err != nil:
 				return fmt.Errorf("bucket %q: %w", name, err)
 			}
@@ -108,6 +111,18 @@ func (p *Provider) holders(ctx context.Context, s search) ([]*bucket, error) {
 	return slices.DeleteFunc(read, func(b *bucket) bool {
 		return b == nil || !slices.ContainsFunc(b.entries, func(e entry) bool { return slices.Contains(s.names, e.name) })
 	}), nil
+}
+
+// mentions reports whether a record of the bucket that cannot be read may be that of
+// a group of one of the names.
+func (b *bucket) mentions(names []string) bool {
+	if b.AccessOnly {
+		return true
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		packed, err := packHex(name)
+		return err != nil || slices.ContainsFunc(slices.Collect(maps.Values(b.tags)), func(value string) bool { return strings.Contains(value, packed) })
+	})
 }
 
 // readListed reads a bucket, which the list may not show yet.

@@ -171,7 +171,7 @@ func (s *serveSettings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.MetricsAddress, flagMetricsAddress, ":8080", "host:port of /metrics, /healthz and /readyz; 0 turns them off")
 	fs.BoolVar(&s.AllowDeleteAll, flagAllowDeleteAll, false,
 		"let bucketDeletionPolicy: DeleteAll delete the data of a bucket; without it such a deletion is refused (on with --"+flagEmulate+")")
-	fs.DurationVar(&s.RPCTimeout, flagRPCTimeout, cosi.DefaultRPCTimeout, "longest time of one RPC; the sidecar sets no limit of its own")
+	fs.DurationVar(&s.RPCTimeout, flagRPCTimeout, cosi.DefaultRPCTimeout, "longest time of one RPC; the sidecar sets no limit of its own. A create that fails may take 20 s more, to remove what it made")
 	fs.DurationVar(&s.ShutdownTimeout, flagShutdownTimeout, cosi.DefaultShutdownTimeout, "how long running RPCs may take after a signal")
 	fs.DurationVar(&s.RevokeGrace, flagRevokeGrace, driver.DefaultRevokeGrace,
 		"how long the deletion of a bucket waits for the revocation of its accesses before it revokes them itself; 0 does not wait")

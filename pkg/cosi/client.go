@@ -80,7 +80,7 @@ func NewClient(o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	srv, _, err := newGRPC(o)
+	srv, _, err := newGRPC(context.Background(), o)
 	if err != nil {
 		return nil, err
 	}

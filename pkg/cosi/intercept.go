@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -24,6 +25,7 @@ type interceptor struct {
 	logger  klog.Logger
 	metrics *metrics
 	limit   time.Duration
+	serving context.Context // ends with the server, and streams with it
 }
 
 // calledMethod is a full method name in its parts.
@@ -100,22 +102,52 @@ func (i *interceptor) recovered(ctx context.Context, m calledMethod, req any, ha
 	if err == nil || !m.cosi {
 		return resp, nil, err
 	}
-	// What is a status already comes from gRPC's own stubs.
-	if _, ok := status.FromError(err); !ok {
+	// The stubs of what a face lacks answer with a status of their own. Any other,
+	// wrapped or not, is of a library below and says nothing about this call.
+	own, ok := err.(interface{ GRPCStatus() *status.Status }) //nolint:errorlint // a wrapped one is not meant
+	if !ok || own.GRPCStatus().Code() != codes.Unimplemented {
 		err = statusOf(ctx, m.version, i.limit, err)
 	}
 	return nil, nil, err
 }
 
-// stream answers a panic in a streaming call, such as reflection, with Internal.
+// stream answers a panic in a streaming call, such as reflection, with Internal, and
+// ends it with the server: it would otherwise last as long as its client wants.
 func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	_, failure, err := i.recovered(ss.Context(), calledMethod{name: info.FullMethod}, nil, func(context.Context, any) (any, error) {
+	ctx, cancel := context.WithCancel(ss.Context())
+	defer cancel()
+	defer context.AfterFunc(i.serving, cancel)()
+	ss = endingStream{ss, ctx}
+	_, failure, err := i.recovered(ctx, calledMethod{name: info.FullMethod}, nil, func(context.Context, any) (any, error) {
 		return nil, handler(srv, ss)
 	})
 	if failure != nil {
 		i.logger.Error(err, "Call panicked", "method", info.FullMethod, "panic", failure.value, "stack", failure.stack)
 	}
 	return err
+}
+
+// endingStream is a stream that ends with a context of the server's.
+type endingStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements grpc.ServerStream.
+func (s endingStream) Context() context.Context { return s.ctx }
+
+// RecvMsg implements grpc.ServerStream: when the server ends, the client has nothing
+// more to say.
+func (s endingStream) RecvMsg(m any) error {
+	received := make(chan error, 1)
+	go func() { received <- s.ServerStream.RecvMsg(m) }()
+	select {
+	case err := <-received:
+		return err
+	case <-s.ctx.Done():
+		// What still waits ends with the call.
+		return io.EOF
+	}
 }
 
 // fits says on the one call that every sidecar makes first which sidecars it may

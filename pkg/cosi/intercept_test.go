@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	cosiv1alpha1 "sigs.k8s.io/container-object-storage-interface/proto"
@@ -69,6 +70,49 @@ func TestPanicIsInternal(t *testing.T) {
 				t.Errorf("after the panic: %v", err)
 			}
 		})
+	}
+}
+
+// TestStatusOfALibrary: a status that some library below made does not become the
+// answer, wrapped or not.
+func TestStatusOfALibrary(t *testing.T) {
+	below := status.Error(codes.AlreadyExists, "of another service")
+	for name, c := range map[string]struct {
+		err  error
+		want codes.Code
+	}{
+		"with a sentinel": {fmt.Errorf("create: %w: %w", provider.ErrUnavailable, below), codes.Unavailable},
+		"wrapped":         {fmt.Errorf("create: %w", below), codes.Internal},
+		"bare":            {below, codes.Internal},
+	} {
+		o, _ := options(t, newDriver(t, &fake{}))
+		m, err := newMetrics(nil, o.Version, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := &interceptor{logger: o.Logger, metrics: m, limit: time.Minute, serving: t.Context()}
+		_, err = i.unary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: cosiv1alpha1.Provisioner_DriverCreateBucket_FullMethodName},
+			func(context.Context, any) (any, error) { return nil, c.err })
+		if status.Code(err) != c.want {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// TestMethodThatAFaceLacks: the stub's own answer passes.
+func TestMethodThatAFaceLacks(t *testing.T) {
+	o, _ := options(t, newDriver(t, &fake{}))
+	m, err := newMetrics(nil, o.Version, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &interceptor{logger: o.Logger, metrics: m, limit: time.Minute, serving: t.Context()}
+	_, err = i.unary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: cosiv1alpha1.Provisioner_DriverCreateBucket_FullMethodName},
+		func(ctx context.Context, _ any) (any, error) {
+			return cosiv1alpha1.UnimplementedProvisionerServer{}.DriverCreateBucket(ctx, nil)
+		})
+	if status.Code(err) != codes.Unimplemented {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -53,9 +53,11 @@ type Server struct {
 	logger   klog.Logger
 	grpc     *grpc.Server
 	health   *health.Server
-	used     atomic.Bool
-	serving  atomic.Bool
-	driver   *driver.Driver
+	// endStreams ends all streams: they have no end of their own.
+	endStreams context.CancelFunc
+	used       atomic.Bool
+	serving    atomic.Bool
+	driver     *driver.Driver
 }
 
 // NewServer checks the options, reporting all their faults at once. It touches
@@ -70,7 +72,9 @@ func NewServer(o Options) (*Server, error) {
 		s.shutdown = DefaultShutdownTimeout
 	}
 	var err error
-	s.grpc, s.health, err = newGRPC(o)
+	serving, end := context.WithCancel(context.Background())
+	s.endStreams = end
+	s.grpc, s.health, err = newGRPC(serving, o)
 	return s, err
 }
 
@@ -88,8 +92,9 @@ func (o Options) check() error {
 	return errors.Join(faults...)
 }
 
-// newGRPC builds what server and in-process client have in common.
-func newGRPC(o Options) (*grpc.Server, *health.Server, error) {
+// newGRPC builds what server and in-process client have in common. Streams end with
+// the context.
+func newGRPC(serving context.Context, o Options) (*grpc.Server, *health.Server, error) {
 	m, err := newMetrics(o.Registerer, o.Version, o.Driver.Unconfigured())
 	if err != nil {
 		return nil, nil, err
@@ -98,7 +103,7 @@ func newGRPC(o Options) (*grpc.Server, *health.Server, error) {
 	if limit == 0 {
 		limit = DefaultRPCTimeout
 	}
-	i := &interceptor{logger: o.Logger, metrics: m, limit: limit}
+	i := &interceptor{logger: o.Logger, metrics: m, limit: limit, serving: serving}
 	srv := grpc.NewServer(grpc.UnaryInterceptor(i.unary), grpc.StreamInterceptor(i.stream))
 
 	h := health.NewServer() // knows "" as serving
@@ -139,6 +144,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 	select {
 	case err = <-served:
+		s.endStreams()
 		s.serving.Store(false)
 		s.removeSocket(mine)
 		return fmt.Errorf("serve %s: %w", s.path, err)
@@ -146,6 +152,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.serving.Store(false)
 	s.health.Shutdown()
+	s.endStreams()
 	// The file goes while we still listen: afterwards a successor may put its own
 	// there.
 	s.removeSocket(mine)

@@ -173,6 +173,49 @@ func TestStopLetsRunningCallsFinish(t *testing.T) {
 	}
 }
 
+// TestStopEndsStreams: a watcher of the health, or somebody who looks at the
+// services, does not hold the end up.
+func TestStopEndsStreams(t *testing.T) {
+	o, _ := options(t, newDriver(t, &fake{}))
+	o.ShutdownTimeout = time.Hour // so that nothing but the end of the streams lets Run return
+	r := start(t, o)
+	conn := dial(t, r.path)
+	watch, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := watch.Recv(); err != nil || resp.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Fatal(resp, err)
+	}
+	look, err := reflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = look.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := look.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	if err := within(t, "Run returns", r.done); err != nil {
+		t.Error(err)
+	}
+	for {
+		resp, err := watch.Recv()
+		if err != nil {
+			break
+		}
+		if resp.GetStatus() == healthpb.HealthCheckResponse_SERVING {
+			t.Error("the health is good after the end")
+		}
+	}
+	if _, err := look.Recv(); err == nil {
+		t.Error("the services are shown after the end")
+	}
+}
+
 // TestStopIsBounded: what does not finish in time is cancelled.
 func TestStopIsBounded(t *testing.T) {
 	r, _, answer, ended := blocked(t, 50*time.Millisecond)
@@ -271,7 +314,7 @@ func TestPanicInStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &interceptor{logger: o.Logger, metrics: m, limit: time.Second}
+	i := &interceptor{logger: o.Logger, metrics: m, limit: time.Second, serving: t.Context()}
 	err = i.stream(nil, contextStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: "/x/Y"},
 		func(any, grpc.ServerStream) error { panic(fakeSecret) })
 	if status.Code(err) != codes.Internal || strings.Contains(err.Error(), fakeSecret) || strings.Contains(logs.String(), fakeSecret) {

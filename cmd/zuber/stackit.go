@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,7 +90,10 @@ func pathIn(c *collector, env environment, name string) string {
 // isContent reports whether a value that should be a path is a key or a token
 // itself. Such a value must not get into a message about a missing file.
 func isContent(value string) bool {
-	return strings.ContainsAny(value, "{}\n\r") || strings.Contains(value, "-----BEGIN") || strings.HasPrefix(filepath.Base(value), "eyJ")
+	// A token can hold a slash, and can have been joined to a directory.
+	token := func(part string) bool { return strings.HasPrefix(part, "eyJ") }
+	return strings.ContainsAny(value, "{}\n\r") || strings.Contains(value, "-----BEGIN") ||
+		slices.ContainsFunc(strings.Split(filepath.ToSlash(value), "/"), token)
 }
 
 // verify reports what the adapter finds wrong with a STACKIT back end. It reads

@@ -180,6 +180,8 @@ func TestStackitFaults(t *testing.T) {
 			"STACKIT_SERVICE_ACCOUNT_KEY_PATH: want the path of a file, not what is in it"}},
 		"a token for a path": {env: environment{envStackitEmail: aServiceMail, envStackitProject: aProject, envStackitFederatedToken: "eyJ" + hidden}, want: []string{
 			"STACKIT_FEDERATED_TOKEN_FILE: want the path of a file, not what is in it"}},
+		"a token with a slash for a path": {env: environment{envStackitEmail: aServiceMail, envStackitProject: aProject, envStackitFederatedToken: "eyJ/" + hidden}, want: []string{
+			"STACKIT_FEDERATED_TOKEN_FILE: want the path of a file, not what is in it"}},
 		"a project that is no UUID": {env: environment{envStackitKey: key, envStackitProject: "my-project"}, want: []string{
 			environmental + `project ID "my-project" is not a UUID`}},
 		"a malformed region": {env: environment{envStackitKey: key, envStackitRegion: "EU 01", envStackitProject: "x"}, want: []string{

@@ -2,7 +2,6 @@ package cloudscale
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -282,11 +281,22 @@ func TestPurgeThatRunsOutOfTime(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
 	b, client := c.make(provider.BucketSpec{Name: "huge", Region: "rma"})
 	c.fill(client, b.Name, 1500)
-	// The first batch passes, the second hangs.
-	remove := c.Inject(emulator.Fault{Operation: "DeleteObjects", After: 1, Latency: time.Minute})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	c.want(c.DeleteBucket(ctx, b.BucketRef, purge), provider.ErrUnavailable, "1000 versions", "huge")
+	// The first batch passes, and the time runs out with the second.
+	remove := c.Inject(emulator.Fault{Operation: "DeleteObjects", After: 1, Latency: time.Hour})
+	ctx, batches := newDeadline(t.Context()), 0
+	p := c.provider(func(config *Config) {
+		config.Transport = &meddler{
+			next: c.spy,
+			fits: func(r *http.Request) bool {
+				if r.Method == http.MethodPost && r.URL.Query().Has("delete") {
+					batches++
+				}
+				return batches == 2
+			},
+			do: ctx.expire,
+		}
+	})
+	c.want(p.DeleteBucket(ctx, b.BucketRef, purge), provider.ErrUnavailable, "1000 versions", "huge")
 	remove()
 	if info, _ := c.bucketInfo("huge"); info.Objects != 500 {
 		t.Errorf("%d objects are left, want 500", info.Objects)

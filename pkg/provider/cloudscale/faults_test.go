@@ -235,17 +235,20 @@ func TestSingleFaults(t *testing.T) {
 
 func TestKeyThatIsLate(t *testing.T) {
 	delay := map[string]emulator.Delay{"lpg": {Min: 150 * time.Millisecond, Max: 150 * time.Millisecond}}
+	now := newClock()
 	var told []time.Duration
-	c := newCloud(t, emulator.Options{KeyDelay: delay}, func(c *Config) {
+	c := newCloud(t, emulator.Options{KeyDelay: delay, Now: now.Now}, func(c *Config) {
+		c.KeyWait = time.Hour
 		c.OnKeyWait = func(region string, waited time.Duration) {
+			now.move(50 * time.Millisecond)
 			if region == "lpg" {
 				told = append(told, waited)
 			}
 		}
 	})
 	b, _ := c.make(provider.BucketSpec{Name: "late", Region: "lpg"})
-	if n := c.count("CreateBucket"); n < 2 || len(told) != n-1 || !slices.IsSorted(told) {
-		t.Errorf("%d calls of CreateBucket, told of %v; want several calls and one less waits, growing", n, told)
+	if n := c.count("CreateBucket"); n != 4 || len(told) != n-1 || !slices.IsSorted(told) {
+		t.Errorf("%d calls of CreateBucket, told of %v; want 4 calls and one less waits, growing", n, told)
 	}
 	c.must(c.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{}))
 	// The master knows at once.

@@ -318,3 +318,47 @@ func (c *cloud) bucketInfo(name string) (objectstore.BucketInfo, bool) {
 	}
 	return objectstore.BucketInfo{}, false
 }
+
+// clock is a time that stands still but for what a test moves it by.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Now()} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// deadline is a context whose time runs out when a test says so.
+type deadline struct {
+	context.Context
+	out  chan struct{}
+	once sync.Once
+}
+
+func newDeadline(ctx context.Context) *deadline {
+	return &deadline{Context: ctx, out: make(chan struct{})}
+}
+
+func (d *deadline) expire() { d.once.Do(func() { close(d.out) }) }
+
+func (d *deadline) Done() <-chan struct{} { return d.out }
+
+func (d *deadline) Err() error {
+	select {
+	case <-d.out:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}

@@ -117,6 +117,32 @@ func TestStrangerAtTheSameMoment(t *testing.T) {
 	}
 }
 
+// deadline is a context whose time runs out with the first deletion of objects that
+// it carries out as a transport.
+type deadline struct {
+	context.Context
+	out  chan struct{}
+	once sync.Once
+}
+
+func (d *deadline) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodPost && req.URL.Query().Has("delete") {
+		d.once.Do(func() { close(d.out) })
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+func (d *deadline) Done() <-chan struct{} { return d.out }
+
+func (d *deadline) Err() error {
+	select {
+	case <-d.out:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 // TestPurgeOutOfTime says how far it is, and is repeated.
 func TestPurgeOutOfTime(t *testing.T) {
 	c := newCloud(t, emulator.Options{})
@@ -126,10 +152,10 @@ func TestPurgeOutOfTime(t *testing.T) {
 	if err := client.PutObject(t.Context(), "bucket-1", "k", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	remove := c.emu.Inject(emulator.Fault{Operation: "DeleteObjects", Latency: time.Minute})
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	err := p.DeleteBucket(ctx, refOf("bucket-1"), provider.DeleteOptions{Purge: true})
+	remove := c.emu.Inject(emulator.Fault{Operation: "DeleteObjects", Latency: time.Hour})
+	ctx := &deadline{Context: t.Context(), out: make(chan struct{})}
+	late := c.provider(t, func(config *Config) { config.Transport = ctx })
+	err := late.DeleteBucket(ctx, refOf("bucket-1"), provider.DeleteOptions{Purge: true})
 	if !errors.Is(err, provider.ErrUnavailable) || !strings.Contains(err.Error(), "0 versions were deleted") {
 		t.Error(err)
 	}

@@ -47,7 +47,7 @@ func (p *Provider) createBucket(ctx context.Context, spec provider.BucketSpec) (
 	if err := p.checkRegion(ctx, spec.Region); err != nil {
 		return provider.Bucket{}, err
 	}
-	o, made, err := p.ensureOwner(ctx, asked)
+	o, made, crowded, err := p.ensureOwner(ctx, asked)
 	if err != nil {
 		return provider.Bucket{}, err
 	}
@@ -55,6 +55,11 @@ func (p *Provider) createBucket(ctx context.Context, spec provider.BucketSpec) (
 	if err == nil {
 		if err := p.standing(ctx, o); err != nil {
 			return provider.Bucket{}, err
+		}
+		if crowded {
+			if o, err = p.settle(ctx, o.bucket); err != nil {
+				return provider.Bucket{}, err
+			}
 		}
 		return p.bucket(o), nil
 	}
@@ -97,48 +102,57 @@ func (p *Provider) raced(ctx context.Context, mine owner, taken error) error {
 	return taken
 }
 
-// ensureOwner finds the bucket's owner or makes it.
-func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made bool, err error) {
+// ensureOwner finds the bucket's owner or makes it. When calls at the same time made
+// several, it is crowded: all of them go on with the same one, and the endpoint
+// decides if they differ. None is removed before one has the bucket: whoever has
+// found it may be about to make the bucket with a key that works on for a while,
+// and without its owner nobody could delete that bucket.
+func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made, crowded bool, err error) {
 	o, err = p.theOwner(ctx, asked.bucket)
 	if errors.Is(err, provider.ErrConflict) {
 		o, err = p.settle(ctx, asked.bucket)
+		var open *noneHolds
+		if errors.As(err, &open) {
+			return elected(open.found, asked)
+		}
 	}
 	if err == nil {
-		return o, false, o.differs(asked)
+		return o, false, false, o.differs(asked)
 	}
 	if !errors.Is(err, provider.ErrNotFound) {
-		return owner{}, false, err
+		return owner{}, false, false, err
 	}
 	tags, err := asked.tags(p.config.DriverName)
 	if err != nil {
-		return owner{}, false, err
+		return owner{}, false, false, err
 	}
 	u, err := p.createUser(ctx, displayName(asked.bucket), tags)
 	if err != nil {
-		return owner{}, false, err
+		return owner{}, false, false, err
 	}
-	o = owner{user: u, record: asked}
 	if _, err := u.key(); err != nil {
-		return owner{}, false, p.removeMade(ctx, o.id, err)
+		return owner{}, false, false, p.removeMade(ctx, u.id, err)
 	}
-	return o, true, p.withdraw(ctx, o)
+	found, err := p.owners(ctx, asked.bucket)
+	switch {
+	case err != nil:
+		return owner{}, false, false, err
+	case !slices.ContainsFunc(found, func(o owner) bool { return o.id == u.id }):
+		return owner{}, false, false, refuse(provider.ErrConflict, "its owner %s was removed as soon as it was made; repeat the call", u.id)
+	case found[0].id != u.id:
+		return elected(found, asked)
+	}
+	return owner{user: u, record: asked}, true, len(found) > 1, nil
 }
 
-// withdraw removes the owner just made, with ErrConflict, when another one was
-// made at the same time. Of several calls that see one another the lowest ID
-// stays, so that one of them always does; who of two that missed one another has
-// lost is told by the endpoint.
-func (p *Provider) withdraw(ctx context.Context, mine owner) error {
-	found, err := p.owners(ctx, mine.bucket)
-	if err != nil {
-		// Whether it is the only one is not known, and nothing was made with it.
-		return p.removeMade(ctx, mine.id, err)
+// elected returns the one of several owners, ordered by ID, that all calls go on
+// with while none has the bucket. ErrConflict if that is for other parameters: who
+// gets the bucket is open.
+func elected(found []owner, asked record) (o owner, made, crowded bool, err error) {
+	if err := found[0].differs(asked); err != nil {
+		return owner{}, false, false, refuse(provider.ErrConflict, "another call makes it with other parameters at this moment; repeat the call")
 	}
-	if len(found) < 2 || found[0].id == mine.id {
-		return nil
-	}
-	return p.removeMade(ctx, mine.id, refuse(provider.ErrConflict,
-		"another call made its owner %s at the same time; repeat the call", found[0].id))
+	return found[0], false, true, nil
 }
 
 // ensureBucket creates the bucket with the owner's key or finds that the owner
@@ -163,7 +177,8 @@ func (p *Provider) ensureBucket(ctx context.Context, o owner) (useless bool, err
 			return lookErr
 		}
 		if loc.state == stateAbsent {
-			return err
+			return refuse(provider.ErrConflict, "the endpoint says that the name is taken (%s) and then that there is no such bucket, "+
+				"as while another call makes or removes it; repeat the call", err)
 		}
 		return nil
 	})

@@ -19,7 +19,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	sdk "github.com/cloudscale-ch/cloudscale-go-sdk/v8"
@@ -66,8 +65,7 @@ type Config struct {
 }
 
 // Provider implements provider.Provider for one cloudscale.ch project. It keeps
-// no state but caches, of the regions and of what probes found, and a note of
-// what it could not tidy up.
+// no state but caches, of the regions and of what probes found.
 type Provider struct {
 	config    Config
 	endpoints map[string]string
@@ -75,7 +73,6 @@ type Provider struct {
 	transport http.RoundTripper // with retries, for S3
 	regions   regionCache
 	waits     backoff
-	abandoned sync.Map // IDs of owners that this process made and could not remove
 	buckets   keyLock  // one writer for each bucket's accesses and policy
 	accounts  keyLock  // one writer for each access's tags; taken after those of buckets
 	theirIDs  ownerIDs // of buckets that the driver did not make

@@ -154,7 +154,6 @@ func (p *Provider) removeMade(ctx context.Context, id string, cause error) error
 	if err == nil {
 		return cause
 	}
-	p.abandoned.Store(id, struct{}{})
 	const left = "the objects user %s made for it could not be removed again"
 	if errors.Is(err, provider.ErrUnavailable) || ctx.Err() != nil {
 		return refuse(provider.ErrUnavailable, "%s; "+left+": %s; repeat the call", cause, id, err)

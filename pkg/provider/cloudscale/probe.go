@@ -166,7 +166,7 @@ func (p *Provider) probe(ctx context.Context, region, endpoint string) (honoured
 	}
 	r.probe = true
 	defer p.discard(ctx, provider.BucketRef{Name: name, Region: region})
-	o, _, err := p.ensureOwner(ctx, r)
+	o, _, _, err := p.ensureOwner(ctx, r)
 	if err != nil {
 		return false, "", err
 	}

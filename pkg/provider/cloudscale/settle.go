@@ -9,13 +9,21 @@ import (
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
+// noneHolds is the ErrConflict of several owners of which none owns anything:
+// another process may be making the bucket with any of them.
+type noneHolds struct {
+	error
+	found []owner // ordered by ID
+}
+
+// Unwrap returns the error that names them.
+func (e *noneHolds) Unwrap() error { return e.error }
+
 // settle ends a state with several owners of one bucket, which calls leave that
-// made it at the same time and could not tidy up. It deletes those that own
-// nothing while one has the bucket, because nobody can make it with their keys
-// then; while none has it, those that this process made and gave up. The API
-// refuses to delete a user that owns a bucket in any region. In every other case
-// settle returns ErrConflict with the IDs: another process may be making the
-// bucket with any of them.
+// made it at the same time. It deletes those that own nothing while one has the
+// bucket, because nobody can make it with their keys then. The API refuses to
+// delete a user that owns a bucket in any region. In every other case settle
+// returns ErrConflict with the IDs, which is a noneHolds while none has it.
 func (p *Provider) settle(ctx context.Context, bucket string) (owner, error) {
 	found, err := p.owners(ctx, bucket)
 	if err != nil {
@@ -42,16 +50,12 @@ func (p *Provider) settle(ctx context.Context, bucket string) (owner, error) {
 		}
 	}
 	if !held {
-		idle = slices.DeleteFunc(idle, func(o owner) bool { return !p.gaveUp(o.id) })
-	}
-	if len(idle) == len(found) {
-		idle = idle[1:]
+		return owner{}, &noneHolds{ambiguous(found), found}
 	}
 	for _, o := range idle {
 		if err := p.deleteUser(ctx, o.id); err != nil {
 			return owner{}, fmt.Errorf("%w; %s", ambiguous(found), err.Error())
 		}
-		p.abandoned.Delete(o.id)
 	}
 	return p.theOwner(ctx, bucket)
 }
@@ -68,13 +72,6 @@ func (p *Provider) owned(ctx context.Context, o owner) ([]string, error) {
 	}
 	who, err := c.WhoAmI(ctx)
 	return who.Buckets, err
-}
-
-// gaveUp reports whether a call of this process made the user and ended without
-// using it for a bucket.
-func (p *Provider) gaveUp(id string) bool {
-	_, found := p.abandoned.Load(id)
-	return found
 }
 
 // standing checks, after the bucket was made, that its owner still is. Another

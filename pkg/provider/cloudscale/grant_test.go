@@ -316,9 +316,10 @@ func TestGrantInTheWrongRegion(t *testing.T) {
 // Repetitions under faults leave the owners and nothing else, also where every
 // fourth access spans two buckets and one that the driver did not make.
 func TestGrantAndRevokeRepeatedUnderFaults(t *testing.T) {
-	rounds := 1000
+	// Four of a hundred calls fail, and a round makes some thirty.
+	rounds := 250
 	if testing.Short() {
-		rounds = 100
+		rounds = 25
 	}
 	c := newCloud(t, emulator.Options{Seed: 1, KeyDelay: map[string]emulator.Delay{"lpg": {Max: 5 * time.Millisecond}}})
 	b, _ := c.make(provider.BucketSpec{Name: "bucket", Region: "lpg"})

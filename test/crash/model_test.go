@@ -253,26 +253,19 @@ func (s *story) check(t *rapid.T, r rpc) {
 	ctx, cancel := context.WithTimeout(s.ctx, rpcTimeout)
 	defer cancel()
 	for _, h := range s.ends(whose) {
-		c, err := s.client(key{id: h.AccessKeyID, secret: h.SecretAccessKey.Reveal()})
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, bucket := range r.buckets {
 			if !s.exists[bucket] {
 				continue
 			}
-			for _, a := range attempts() {
+			err := s.try(ctx, h.key(), bucket, func(a attempt, open bool) error {
 				s.tally.checks.Add(1)
-				open, err := a.opens(ctx, c, bucket)
-				if err != nil {
-					t.Fatalf("key of %s on bucket %s: %v", h.account, bucket, err)
-				}
 				if may := s.may.allowed(a, h.account, bucket); open != may {
-					t.Fatalf("a key of %s may %s in bucket %s: %t, want %t", h.account, a.name, bucket, open, may)
+					return fmt.Errorf("it may %s: %t, want %t", a.name, open, may)
 				}
-			}
-			if err := s.tidy(ctx, bucket); err != nil {
-				t.Fatal(err)
+				return nil
+			})
+			if err != nil {
+				t.Fatalf("a key of %s on bucket %s: %v", h.account, bucket, err)
 			}
 		}
 	}

@@ -34,7 +34,10 @@ type attempt struct {
 	run     func(ctx context.Context, c *s3.Client, bucket string) error
 }
 
-const tried = "tried"
+const (
+	tried   = "tried"
+	writing = "write"
+)
 
 // attempts are few, because they are made at every crash point; the conformance
 // list has the whole matrix. They leave the bucket as it was, but for an object
@@ -42,7 +45,7 @@ const tried = "tried"
 func attempts() []attempt {
 	rw, ro, wo := provider.ReadWrite, provider.ReadOnly, provider.WriteOnly
 	return []attempt{
-		{"write", true, []provider.Mode{rw, wo}, func(ctx context.Context, c *s3.Client, b string) error {
+		{writing, true, []provider.Mode{rw, wo}, func(ctx context.Context, c *s3.Client, b string) error {
 			return c.PutObject(ctx, b, tried, []byte("x"))
 		}},
 		{"list", false, []provider.Mode{rw, ro}, func(ctx context.Context, c *s3.Client, b string) error {
@@ -63,9 +66,33 @@ func attempts() []attempt {
 	}
 }
 
-// attempts returns those that leave the bucket as it is.
-func (l *life) attempts(bucket string) []attempt {
-	return slices.DeleteFunc(attempts(), func(a attempt) bool { return a.changes && l.full[bucket] })
+// try makes the attempts on the bucket, or those that leave it as it is where it has
+// versions, and removes what they leave. It tells f what came of each; the errors
+// that f returns are joined.
+func (l *life) try(ctx context.Context, k key, bucket string, f func(a attempt, open bool) error) error {
+	c, err := l.client(k)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	left := false
+	for _, a := range attempts() {
+		if a.changes && l.full[bucket] {
+			continue
+		}
+		open, err := a.opens(ctx, c, bucket)
+		if err == nil {
+			err = f(a, open)
+		}
+		faults = append(faults, err)
+		if a.changes && open {
+			left = a.name == writing
+		}
+	}
+	if left {
+		faults = append(faults, l.tidy(ctx, bucket))
+	}
+	return errors.Join(faults...)
 }
 
 // opens reports whether the attempt gets through. What is not there is not
@@ -95,26 +122,18 @@ func (l *life) watch(ctx context.Context, all ...rights) error {
 		if k.account == "" || k.account == l.sharedBy() {
 			continue
 		}
-		c, err := l.client(k)
-		if err != nil {
-			return err
-		}
 		for bucket := range l.bucketIDs {
 			if !l.holds(bucket) {
 				continue
 			}
-			for _, a := range l.attempts(bucket) {
-				open, err := a.opens(ctx, c, bucket)
-				may := slices.ContainsFunc(all, func(r rights) bool { return r.allowed(a, k.account, bucket) })
-				if open && !may {
-					err = fmt.Errorf("it may %s", a.name)
+			err := l.try(ctx, k, bucket, func(a attempt, open bool) error {
+				if open && !slices.ContainsFunc(all, func(r rights) bool { return r.allowed(a, k.account, bucket) }) {
+					return fmt.Errorf("it may %s", a.name)
 				}
-				if err != nil {
-					faults = append(faults, fmt.Errorf("a key of %s on bucket %s: %w", k.account, bucket, err))
-				}
-			}
-			if err := l.tidy(ctx, bucket); err != nil {
-				faults = append(faults, err)
+				return nil
+			})
+			if err != nil {
+				faults = append(faults, fmt.Errorf("a key of %s on bucket %s: %w", k.account, bucket, err))
 			}
 		}
 	}
@@ -134,9 +153,6 @@ func (l *life) holds(bucket string) bool {
 
 // tidy removes what an attempt left.
 func (l *life) tidy(ctx context.Context, bucket string) error {
-	if l.full[bucket] {
-		return nil
-	}
 	c, err := l.admin(bucket)
 	if err != nil {
 		return err
@@ -159,25 +175,18 @@ func (l *life) sharedBy() string {
 func (l *life) serves(ctx context.Context) error {
 	var faults []error
 	for i, h := range l.handed {
-		c, err := l.client(key{id: h.AccessKeyID, secret: h.SecretAccessKey.Reveal()})
-		if err != nil {
-			return err
-		}
 		for bucket := range l.bucketIDs {
 			if h.shared || !l.holds(bucket) {
 				continue
 			}
-			for _, a := range l.attempts(bucket) {
-				open, err := a.opens(ctx, c, bucket)
-				if may := l.may.allowed(a, h.account, bucket) && !h.gone; err == nil && open != may {
-					err = fmt.Errorf("it may %s: %t, want %t", a.name, open, may)
+			err := l.try(ctx, h.key(), bucket, func(a attempt, open bool) error {
+				if may := l.may.allowed(a, h.account, bucket) && !h.gone; open != may {
+					return fmt.Errorf("it may %s: %t, want %t", a.name, open, may)
 				}
-				if err != nil {
-					faults = append(faults, fmt.Errorf("key %d, of %s, on bucket %s: %w", i+1, h.account, bucket, err))
-				}
-			}
-			if err := l.tidy(ctx, bucket); err != nil {
-				faults = append(faults, err)
+				return nil
+			})
+			if err != nil {
+				faults = append(faults, fmt.Errorf("key %d, of %s, on bucket %s: %w", i+1, h.account, bucket, err))
 			}
 		}
 	}

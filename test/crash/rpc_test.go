@@ -43,6 +43,8 @@ type handed struct {
 	gone   bool // a rotation has replaced it
 }
 
+func (h handed) key() key { return key{id: h.AccessKeyID, secret: h.SecretAccessKey.Reveal()} }
+
 func newLife(w *world) *life {
 	return &life{world: w, bucketIDs: map[string]string{}, accountIDs: map[string]string{}, touched: map[string][]string{}, may: rights{}, full: map[string]bool{}, strangers: map[string]bool{}}
 }
@@ -237,18 +239,29 @@ func rotate(account string, keep bool, buckets ...string) rpc {
 			}
 			var o provider.RotateOptions
 			if keep {
-				o.KeepAccessKeyID = l.handed[len(l.handed)-1].AccessKeyID
+				o.KeepAccessKeyID = l.last(account)
 			}
 			c, err := p.adapter.RotateAccess(ctx, ref, o)
 			return outcome{credentials: c}, err
 		},
 		then: func(l *life, o outcome) {
-			for i := range l.handed {
-				l.handed[i].gone = l.handed[i].gone || !keep || i < len(l.handed)-1
+			last := l.last(account)
+			for i, h := range l.handed {
+				l.handed[i].gone = h.gone || h.account == account && !(keep && h.AccessKeyID == last)
 			}
 			l.handed = append(l.handed, handed{account: account, Credentials: o.credentials})
 		},
 	}
+}
+
+// last returns the ID of the key that the account was handed last.
+func (l *life) last(account string) (id string) {
+	for _, h := range l.handed {
+		if h.account == account {
+			id = h.AccessKeyID
+		}
+	}
+	return id
 }
 
 // content fills a bucket with objects, old versions, a delete marker and an
@@ -307,7 +320,7 @@ func ownBucket(account, bucket string) rpc {
 		do: func(ctx context.Context, l *life, _ *process) (outcome, error) {
 			for _, h := range l.handed {
 				if h.account == account {
-					c, err := l.client(key{id: h.AccessKeyID, secret: h.SecretAccessKey.Reveal()})
+					c, err := l.client(h.key())
 					if err != nil {
 						return outcome{}, err
 					}

@@ -98,7 +98,7 @@ func TestEveryCrashPoint(t *testing.T) {
 			return got, err
 		}
 		for _, r := range rows() {
-			if !r.runsOn(name) || testing.Short() && r.cold {
+			if !r.runsOn(name) || testing.Short() && !r.brief() {
 				continue
 			}
 			played.Go(func() {

@@ -28,9 +28,9 @@ func pairs() []pair {
 	carols := []rpc{one, grant(carol, rw, "one")}
 	spanned := []rpc{one, two, grant(carol, rw, "one", "two")}
 	return []pair{
+		{name: "revoke and grant", before: carols, mine: revoke(carol, "one"), theirs: grant(bob, rw, "one"), writes: 1},
 		{name: "grant and grant", before: carols, mine: grant(alice, ro, "one"), theirs: grant(bob, rw, "one"), writes: 2},
 		{name: "grant and revoke", before: carols, mine: grant(alice, ro, "one"), theirs: revoke(carol, "one"), writes: 2},
-		{name: "revoke and grant", before: carols, mine: revoke(carol, "one"), theirs: grant(bob, rw, "one"), writes: 1},
 		{name: "grant of two and grant", before: []rpc{one, two}, mine: grant(alice, ro, "one", "two"), theirs: grant(bob, rw, "two"), writes: 2},
 		{name: "grant of one more and grant", before: append(carols, two), mine: grant(carol, rw, "one", "two"), theirs: grant(bob, ro, "one"), writes: 1},
 		{name: "revoke one of two and grant", before: spanned, mine: revoke(carol, "two"), theirs: grant(bob, rw, "two"), writes: 1},

@@ -7,7 +7,9 @@ import (
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
-// row is one RPC to be disturbed, in the state that it finds.
+// row is one RPC to be disturbed, in the state that it finds. What is no RPC but
+// makes calls, such as a command, is a row too: its do gets the process, of which it
+// takes the adapter, and the life, which knows the IDs that a cluster has.
 type row struct {
 	name   string
 	on     []string // clouds; nil is all
@@ -23,6 +25,11 @@ type row struct {
 }
 
 func (r row) runsOn(cloud string) bool { return r.on == nil || slices.Contains(r.on, cloud) }
+
+// brief reports whether a short run has the row.
+func (r row) brief() bool {
+	return slices.Contains([]string{"create", "grant ReadWrite", "rotate", "revoke", "delete"}, r.name)
+}
 
 // Which clouds have what.
 var (

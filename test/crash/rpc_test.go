@@ -247,7 +247,7 @@ func rotate(account string, keep bool, buckets ...string) rpc {
 		then: func(l *life, o outcome) {
 			last := l.last(account)
 			for i, h := range l.handed {
-				l.handed[i].gone = h.gone || h.account == account && !(keep && h.AccessKeyID == last)
+				l.handed[i].gone = h.gone || h.account == account && (!keep || h.AccessKeyID != last)
 			}
 			l.handed = append(l.handed, handed{account: account, Credentials: o.credentials})
 		},

@@ -61,7 +61,7 @@ func (n *names) replace(text string) string {
 	return goneUser.ReplaceAllString(strings.NewReplacer(n.pairs...).Replace(text), "<gone>")
 }
 
-// state implements cloud. Other drivers' users are not drawn.
+// state implements cloud. Other drivers' users are not drawn; those of nobody are.
 func (c rgw) state(driver string) snapshot {
 	s := snapshot{keys: map[string]int{}}
 	n := &names{count: map[string]int{}}
@@ -71,6 +71,9 @@ func (c rgw) state(driver string) snapshot {
 	for _, u := range c.Users() {
 		s.raw = append(s.raw, fmt.Sprintf("%+v", u))
 		switch {
+		case u.Tags["zuber_managed_by"] == "":
+			s.lines = append(s.lines, "a user without a mark: "+u.DisplayName)
+			continue
 		case u.Tags["zuber_managed_by"] != driver:
 			continue
 		case u.Tags["zuber_purpose"] == "probe":

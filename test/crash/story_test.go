@@ -19,8 +19,9 @@ import (
 var steps = flag.Int("steps", 10_000, "how many random steps TestRandomStories makes, about")
 
 const (
-	lanes     = 32 // stories at a time; they wait more than they work
-	storySize = 25 // actions of a story, on average; some are no steps
+	lanes      = 32 // stories at a time; they wait more than they work
+	shortLanes = 4
+	storySize  = 25 // actions of a story, on average; two of five are no steps
 	// late is the longest that the emulated clouds take for what they do late: a
 	// hundredth of what is known of the real ones, or less.
 	late = 30 * time.Millisecond
@@ -47,14 +48,13 @@ type lane struct {
 // TestRandomStories: whatever happens to a driver, every access may do what its
 // last settled RPC says and nothing else, and nothing is left over in the end.
 func TestRandomStories(t *testing.T) {
-	wanted := *steps
+	wanted, lanes := *steps, lanes
 	if testing.Short() {
-		wanted /= 10
+		wanted, lanes = wanted/100, shortLanes
 	}
-	// A short run of rapid makes a fifth of the checks.
-	checks := max(1, wanted*6/5/lanes/storySize)
+	checks := max(1, (wanted*7/4+lanes*storySize-1)/(lanes*storySize))
 	if testing.Short() {
-		checks *= 5
+		checks *= 5 // of which rapid makes a fifth
 	}
 	set := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { set[f.Name] = true })

@@ -21,7 +21,7 @@ var steps = flag.Int("steps", 10_000, "how many random steps TestRandomStories m
 const (
 	lanes      = 32 // stories at a time; they wait more than they work
 	shortLanes = 4
-	storySize  = 25 // actions of a story, on average; two of five are no steps
+	storySize  = 25 // actions of a story, on average; some are no steps
 	// late is the longest that the emulated clouds take for what they do late: a
 	// hundredth of what is known of the real ones, or less.
 	late = 30 * time.Millisecond
@@ -52,7 +52,7 @@ func TestRandomStories(t *testing.T) {
 	if testing.Short() {
 		wanted, lanes = wanted/100, shortLanes
 	}
-	checks := max(1, (wanted*7/4+lanes*storySize-1)/(lanes*storySize))
+	checks := max(1, (wanted*3/2+lanes*storySize-1)/(lanes*storySize))
 	if testing.Short() {
 		checks *= 5 // of which rapid makes a fifth
 	}

@@ -15,6 +15,10 @@ test:
 test-short:
     go test -short -race ./...
 
+# Stop the driver at every call, also where the cloud is as at the call before, and tell it long random stories
+crash steps="100000":
+    go test -race -timeout 0 ./test/crash -every-point -steps {{steps}}
+
 # Run the linters
 lint:
     {{lint}} run ./...

@@ -17,7 +17,10 @@ func (l *keyLock) size() int {
 	return len(l.entries)
 }
 
-func TestKeyLockExcludes(t *testing.T) {
+// TestKeyLockExcludes lets every holder keep its key until all others want one.
+func TestKeyLockExcludes(t *testing.T) { synctest.Test(t, keyLockExcludes) }
+
+func keyLockExcludes(t *testing.T) {
 	l := newKeyLock()
 	counter, peak := map[string]int{}, 0
 	var wg sync.WaitGroup
@@ -35,6 +38,7 @@ func TestKeyLockExcludes(t *testing.T) {
 			counter[key]++
 			peak = max(peak, counter[key])
 			mu.Unlock()
+			time.Sleep(time.Millisecond) // the clock stands until all goroutines wait
 			mu.Lock()
 			counter[key]--
 			mu.Unlock()

@@ -189,6 +189,10 @@ func (c *Cloudscale) Users() []User {
 // Buckets returns the buckets of all regions and projects.
 func (c *Cloudscale) Buckets() []objectstore.BucketInfo { return c.store.Buckets() }
 
+// Inspect returns all that the buckets of all regions and projects hold, sorted by
+// name.
+func (c *Cloudscale) Inspect() []objectstore.BucketState { return c.store.Inspect() }
+
 // cloudscaleState is the admin endpoint's summary.
 type cloudscaleState struct {
 	APIURL    string            `json:"apiURL"`

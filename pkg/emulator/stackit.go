@@ -301,6 +301,16 @@ func (c *Stackit) Buckets() []objectstore.BucketInfo {
 	return out
 }
 
+// Inspect returns all that the buckets of all projects hold, sorted by region and
+// name.
+func (c *Stackit) Inspect() []objectstore.BucketState {
+	var out []objectstore.BucketState
+	for _, region := range c.ring.regions {
+		out = append(out, c.stores[region].Inspect()...)
+	}
+	return out
+}
+
 // stackitState is the admin endpoint's summary.
 type stackitState struct {
 	APIURL           string            `json:"apiURL"`

@@ -23,6 +23,7 @@ type bucket struct {
 	marks            // of tags, or of the policy
 	malformed error  // what could not be read of them
 	enforced  string // the policy as last seen in place; not if AccessOnly
+	written   bool   // its tags or its policy were written
 	document  string // the policy as last read, only if AccessOnly
 	others    string // the same without the driver's statements
 	doubtful  bool   // others may have written the ledger
@@ -139,6 +140,7 @@ func (p *Provider) change(ctx context.Context, b *bucket, f func(*marks)) error 
 				return err
 			}
 		}
+		b.written = true
 		err = p.asAdmin(ctx, b.Region, b.regional, func(c *s3.Client) error { return c.SetTags(ctx, b.Name, tags) })
 		if err != nil {
 			return err
@@ -153,6 +155,25 @@ func (p *Provider) change(ctx context.Context, b *bucket, f func(*marks)) error 
 			return b.malformed
 		}
 	}
+}
+
+// amend is change for a bucket that was read some calls ago. Its tags are read again
+// first: what others wrote since then would be lost.
+func (p *Provider) amend(ctx context.Context, b *bucket, f func(*marks)) error {
+	if b.AccessOnly {
+		// change reads its policy anyway.
+		return p.change(ctx, b, f)
+	}
+	if err := p.reread(ctx, b); err != nil {
+		return err
+	}
+	if !ours(b.tags, p.config.DriverName, b.Name) {
+		return refuse(provider.ErrConflict, "its mark was removed at this moment; repeat the call")
+	}
+	if b.malformed != nil {
+		return b.malformed
+	}
+	return p.change(ctx, b, f)
 }
 
 // enforce makes the bucket's policy the one of its ledger, without the entries of
@@ -189,6 +210,7 @@ func (p *Provider) enforce(ctx context.Context, b *bucket, leftOut ...string) er
 				return err
 			}
 		}
+		b.written = true
 		err = p.asAdmin(ctx, b.Region, b.regional, func(c *s3.Client) error { return c.SetPolicy(ctx, b.Name, wanted) })
 		if err != nil {
 			return err

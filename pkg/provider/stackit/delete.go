@@ -128,7 +128,7 @@ func (p *Provider) clear(ctx context.Context, b *bucket, held []string) error {
 		return err
 	}
 	for _, o := range ended {
-		if err := p.change(ctx, o, func(m *marks) { m.dropAll(last) }); err != nil {
+		if err := p.amend(ctx, o, func(m *marks) { m.dropAll(last) }); err != nil {
 			return fmt.Errorf("bucket %q, which its access has ended in before: %w", o.Name, err)
 		}
 	}

@@ -126,11 +126,11 @@ func (p *Provider) grant(ctx context.Context, spec provider.AccessSpec, held []s
 	if err != nil {
 		return none, err
 	}
+	if err := p.confirm(ctx, w, len(targets), e, key); err != nil {
+		return none, err
+	}
 	access := provider.Access{IdentityID: e.id, Credentials: key.credentials}
 	for _, t := range targets {
-		if err := p.confirm(ctx, t, e, key); err != nil {
-			return none, fmt.Errorf("bucket %q: %w", t.Name, err)
-		}
 		access.Buckets = append(access.Buckets, t.describe())
 	}
 	key.works, key.rotating = true, false
@@ -152,18 +152,32 @@ func (p *Provider) admit(ctx context.Context, t target, e entry) error {
 	return t.admits(e, t.mode)
 }
 
-// confirm waits until the key works on the bucket. After the wait, which is long
-// enough for another process to have written over the ledger, it looks once more
-// whether the access stands in it.
-func (p *Provider) confirm(ctx context.Context, t target, e entry, key grantedKey) error {
-	err := p.await(ctx, t.describe(), key)
-	if err != nil || key.works {
-		var gone *unknownKey
-		if errors.As(err, &gone) {
-			p.forgetKey(e.id)
+// confirm waits until the key works on those of the buckets that were asked for,
+// the first ones. Whatever was written, another process may have written over it, or
+// it over what another one wrote: it looks once more at each such bucket.
+func (p *Provider) confirm(ctx context.Context, w whole, asked int, e entry, key grantedKey) error {
+	for i, t := range w.targets {
+		var err error
+		if i < asked {
+			err = p.await(ctx, t.describe(), key)
 		}
-		return err
+		if err == nil && (t.written || !key.works) {
+			err = p.stands(ctx, t, e)
+		}
+		if err != nil {
+			var gone *unknownKey
+			if errors.As(err, &gone) {
+				p.forgetKey(e.id)
+			}
+			return fmt.Errorf("bucket %q: %w", t.Name, err)
+		}
 	}
+	return nil
+}
+
+// stands checks that the access stands in the ledger, and that the policy is the
+// ledger's.
+func (p *Provider) stands(ctx context.Context, t target, e entry) error {
 	if err := p.reread(ctx, t.bucket); err != nil {
 		return err
 	}

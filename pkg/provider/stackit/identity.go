@@ -215,7 +215,7 @@ func (p *Provider) spread(ctx context.Context, w whole, e entry, gone ...string)
 		if there, ok := t.find(e.name); !ok || slices.Equal(there.span, e.span) {
 			continue
 		}
-		err := p.change(ctx, t.bucket, func(m *marks) {
+		err := p.amend(ctx, t.bucket, func(m *marks) {
 			if there, ok := m.find(e.name); ok {
 				there.span = e.span
 				m.put(there)
@@ -238,7 +238,7 @@ func (p *Provider) enter(ctx context.Context, t target, e entry, gone []string) 
 	if there, ok := t.find(e.name); ok && there.id == e.id {
 		return nil
 	}
-	err := p.change(ctx, t.bucket, func(m *marks) {
+	err := p.amend(ctx, t.bucket, func(m *marks) {
 		if there, ok := m.find(e.name); !ok || there.pending() || slices.Contains(gone, there.id) || !e.pending() {
 			m.put(e.on(t))
 		}

@@ -168,15 +168,13 @@ func (p *Provider) ensureKey(ctx context.Context, targets []target, e entry, liv
 
 // record puts the entry, whose keys were before, into the ledger of the target.
 // The keys that another process has recorded since then stay. If stale is true
-// some time has passed since the tags were read, so they are read again: what
-// others wrote meanwhile would be lost.
+// some time has passed since the tags were read.
 func (p *Provider) record(ctx context.Context, t target, e entry, before []string, stale bool) error {
-	if stale && !t.AccessOnly {
-		if err := p.reread(ctx, t.bucket); err != nil {
-			return err
-		}
+	write := p.change
+	if stale {
+		write = p.amend
 	}
-	return p.change(ctx, t.bucket, func(m *marks) {
+	return write(ctx, t.bucket, func(m *marks) {
 		merged := e.on(t)
 		if there, ok := m.find(e.name); ok && there.id == e.id {
 			others := slices.DeleteFunc(slices.Clone(there.keys), func(f string) bool {

@@ -173,11 +173,7 @@ func (p *Provider) endIn(ctx context.Context, b *bucket, name string) error {
 			return err
 		}
 	}
-	// Its tags were read many calls ago: what others wrote meanwhile would be lost.
-	if err := p.reread(ctx, b); err != nil {
-		return err
-	}
-	if err := p.change(ctx, b, func(m *marks) { p.leave(b, m, name) }); err != nil {
+	if err := p.amend(ctx, b, func(m *marks) { p.leave(b, m, name) }); err != nil {
 		return err
 	}
 	return p.settle(ctx, b)
@@ -207,11 +203,7 @@ func (p *Provider) end(ctx context.Context, region string, w wanted, buckets []*
 		}
 	}
 	for _, b := range buckets {
-		// Its tags were read many calls ago: what others wrote meanwhile would be lost.
-		err := p.reread(ctx, b)
-		if err == nil {
-			err = p.change(ctx, b, func(m *marks) { m.drop(w.name) })
-		}
+		err := p.amend(ctx, b, func(m *marks) { m.drop(w.name) })
 		if err == nil {
 			err = p.settle(ctx, b)
 		}

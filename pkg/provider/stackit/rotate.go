@@ -84,10 +84,8 @@ func (p *Provider) rotateLocked(ctx context.Context, ref provider.AccountRef, op
 	if err != nil {
 		return none, err
 	}
-	for _, t := range targets {
-		if err := p.confirm(ctx, t, e, key); err != nil {
-			return none, fmt.Errorf("bucket %q: %w", t.Name, err)
-		}
+	if err := p.confirm(ctx, w, len(targets), e, key); err != nil {
+		return none, err
 	}
 	key.works, key.rotating = true, false
 	p.rememberKey(e.id, key)
@@ -112,7 +110,7 @@ func (p *Provider) retire(ctx context.Context, targets []target, e entry, old []
 	}
 	e.keys = append(left, fingerprint(key.id))
 	for _, t := range targets {
-		if err := p.change(ctx, t.bucket, func(m *marks) { m.put(e.on(t)) }); err != nil {
+		if err := p.amend(ctx, t.bucket, func(m *marks) { m.put(e.on(t)) }); err != nil {
 			return fmt.Errorf("bucket %q: %w", t.Name, err)
 		}
 	}

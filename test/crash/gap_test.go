@@ -1,0 +1,186 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zuber-storage/zuber/pkg/emulator"
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+// pair is two RPCs that meet in a bucket.
+type pair struct {
+	name         string
+	on           []string // clouds; nil is all
+	before       []rpc
+	mine, theirs rpc
+	// writes is how often mine changes the tags of the bucket on STACKIT.
+	writes int
+}
+
+func pairs() []pair {
+	const rw, ro = provider.ReadWrite, provider.ReadOnly
+	one, two := create("one"), create("two")
+	carols := []rpc{one, grant(carol, rw, "one")}
+	spanned := []rpc{one, two, grant(carol, rw, "one", "two")}
+	return []pair{
+		{name: "revoke and grant", before: carols, mine: revoke(carol, "one"), theirs: grant(bob, rw, "one"), writes: 1},
+		{name: "grant and grant", before: carols, mine: grant(alice, ro, "one"), theirs: grant(bob, rw, "one"), writes: 2},
+		{name: "grant and revoke", before: carols, mine: grant(alice, ro, "one"), theirs: revoke(carol, "one"), writes: 2},
+		{name: "grant of two and grant", before: []rpc{one, two}, mine: grant(alice, ro, "one", "two"), theirs: grant(bob, rw, "two"), writes: 2},
+		{name: "grant of one more and grant", before: append(carols, two), mine: grant(carol, rw, "one", "two"), theirs: grant(bob, ro, "one"), writes: 1},
+		{name: "revoke one of two and grant", before: spanned, mine: revoke(carol, "two"), theirs: grant(bob, rw, "two"), writes: 1},
+		{name: "rotate and grant", on: rotating, before: carols, mine: rotate(carol, false, "one"), theirs: grant(bob, rw, "one"), writes: 2},
+	}
+}
+
+// gapWait is short, because an access whose policy another process has written over
+// is waited for in vain.
+const gapWait = 2 * time.Second
+
+// losses is in how many gaps the other process may lose its work. STACKIT's S3 takes
+// no precondition for tags, so whatever another process does from beginning to end
+// after they are read and before they are written is undone by the writing, and what
+// is read back shows nothing of it. That is one gap for each writing, and no more: what
+// the other one does not end in it, it notices itself when it reads back.
+func (p pair) losses(c cloud) int {
+	if c.name() == emulator.CloudStackit {
+		return p.writes
+	}
+	return 0
+}
+
+// TestAnotherProcessInEveryGap: whatever another process does to the same bucket
+// between two calls of an RPC, both end as if one had come after the other. What is
+// lost nevertheless comes back when the RPC is repeated.
+func TestAnotherProcessInEveryGap(t *testing.T) {
+	for i, p := range pairs() {
+		for n, cloud := range []string{emulator.CloudCloudscale, emulator.CloudStackit} {
+			if p.on != nil && !slices.Contains(p.on, cloud) || testing.Short() && i > 0 {
+				continue
+			}
+			t.Run(cloud+"/"+p.name, func(t *testing.T) {
+				t.Parallel()
+				everyGap(t, newWorlds(t, emulator.Options{}, gapWait)[n], p)
+			})
+		}
+	}
+}
+
+func everyGap(t *testing.T, w *world, p pair) {
+	t.Helper()
+	first, second, err := w.twoProcesses(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gap := gap{pair: p, first: first, second: second}
+	calls, err := w.inGap(t.Context(), &gap)
+	if err != nil {
+		t.Fatalf("one after the other: %v", err)
+	}
+	if calls == 0 {
+		t.Fatal("there is no gap")
+	}
+	var lost []int
+	for gap.at = 1; gap.at <= calls; gap.at++ {
+		gap.whole = true
+		if _, err := w.inGap(t.Context(), &gap); err != nil {
+			t.Fatalf("before call %d: %v", gap.at, err)
+		}
+		if !gap.whole {
+			lost = append(lost, gap.at)
+		}
+	}
+	t.Logf("%d gaps, lost before the calls %d", calls, lost)
+	if len(lost) > p.losses(w) {
+		t.Errorf("lost in %d gaps, at most %d", len(lost), p.losses(w))
+	}
+}
+
+// twoProcesses returns two that know all they need of the cloud.
+func (w *world) twoProcesses(ctx context.Context) (one, two *process, err error) {
+	for _, p := range []**process{&one, &two} {
+		if *p, err = w.start(); err == nil {
+			err = w.prepare(ctx, (*p).adapter)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return one, two, nil
+}
+
+// gap is an RPC and another one that another process makes before its at-th call
+// leaves, or after it for 0.
+type gap struct {
+	pair
+	first, second *process
+	at            int
+	one           *snapshot // what is left where one RPC comes after the other
+	whole         bool      // nothing was lost
+}
+
+// inGap makes both RPCs and returns how many calls the first one took.
+func (w *world) inGap(ctx context.Context, g *gap) (calls int, err error) {
+	l := newLife(w)
+	for _, step := range g.before {
+		if err := l.settle(ctx, g.first, step); err != nil {
+			return 0, fmt.Errorf("before: %w", err)
+		}
+	}
+	l.note(g.mine)
+	l.note(g.theirs)
+	var between outcome
+	var betweenErr error
+	reached := false
+	g.first.wire.arm(0, false)
+	g.first.wire.gap(g.at, func() {
+		reached = true
+		between, betweenErr = l.insist(ctx, g.second, g.theirs, l)
+	})
+	o, err := l.insist(ctx, g.first, g.mine, l)
+	calls = g.first.wire.count()
+	g.first.wire.gap(0, nil)
+	if !reached {
+		between, betweenErr = l.insist(ctx, g.second, g.theirs, l)
+	}
+	if err := errors.Join(err, betweenErr); err != nil {
+		return calls, err
+	}
+	l.take(g.theirs, between)
+	l.take(g.mine, o)
+	if err := g.settled(ctx, l); err != nil {
+		g.whole = false
+		for _, r := range []rpc{g.theirs, g.mine} {
+			o, err := l.insist(ctx, g.second, r, l)
+			if err != nil {
+				return calls, fmt.Errorf("repeated: %w", err)
+			}
+			l.take(r, o)
+		}
+		if err := g.settled(ctx, l); err != nil {
+			return calls, fmt.Errorf("repeated: %w", err)
+		}
+	}
+	end, err := l.finish(ctx, g.second)
+	if err == nil && len(end.lines) > 0 {
+		err = fmt.Errorf("left over:\n%s", end)
+	}
+	return calls, err
+}
+
+// settled checks that all is as where one RPC comes after the other.
+func (g *gap) settled(ctx context.Context, l *life) error {
+	now := l.state(l.driver)
+	if g.one == nil {
+		g.one = &now
+	}
+	if text := differences(now, *g.one); text != "" {
+		return fmt.Errorf("the cloud differs:\n%s", text)
+	}
+	return errors.Join(l.ordered(g.mine), l.serves(ctx))
+}

@@ -1,0 +1,110 @@
+package crash
+
+import (
+	"slices"
+
+	"github.com/zuber-storage/zuber/pkg/emulator"
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+// row is one RPC to be disturbed, in the state that it finds. What is no RPC but
+// makes calls, such as a command, is a row too: its do gets the process, of which it
+// takes the adapter, and the life, which knows the IDs that a cluster has.
+type row struct {
+	name   string
+	on     []string // clouds; nil is all
+	before []rpc
+	run    rpc
+	// cold: a process makes the RPC that has just started, instead of the one that
+	// has made what is there. It makes more calls.
+	cold bool
+	// abandoned: nobody repeats the RPC; what it is about is revoked and deleted.
+	abandoned bool
+	// newcomer: no driver of its name has been here before.
+	newcomer bool
+}
+
+func (r row) runsOn(cloud string) bool { return r.on == nil || slices.Contains(r.on, cloud) }
+
+// brief reports whether a short run has the row.
+func (r row) brief() bool {
+	return slices.Contains([]string{"create", "grant ReadWrite", "rotate", "revoke", "delete"}, r.name)
+}
+
+// Which clouds have what.
+var (
+	// sharing is where a bucket has an owner whose key can be handed out.
+	sharing = []string{emulator.CloudCloudscale}
+	// rotating is where an access can get another key.
+	rotating = []string{emulator.CloudStackit}
+)
+
+func rows() []row {
+	const rw, ro, wo = provider.ReadWrite, provider.ReadOnly, provider.WriteOnly
+	one, two := create("one"), create("two")
+	shared := grantWith(alice, rw, []string{"one"}, "credentials=shared")
+	purging := grantWith(alice, rw, []string{"one"}, "ownBuckets=purge")
+	other, foreign := create("one", "bucketDeletionPolicy=DeleteAll"), create("one")
+	other.want, foreign.want = provider.ErrAlreadyExists, provider.ErrAlreadyExists
+	full := remove("one", "bucketDeletionPolicy=DeleteIfEmpty")
+	full.want = provider.ErrNotEmpty
+	absent := existing("one")
+	absent.want = provider.ErrNotFound
+	return []row{
+		{name: "create", run: create("one", "bucketDeletionPolicy=DeleteAll", "sharedCredentials=forbidden")},
+		{name: "create, by a new process", run: one, cold: true},
+		{name: "create, by a new driver", run: one, newcomer: true},
+		{name: "create again", before: []rpc{one}, run: one},
+		{name: "create again, by a new process", before: []rpc{one}, run: one, cold: true},
+		{name: "create with other parameters", before: []rpc{one}, run: other},
+		{name: "create under a foreign name", before: []rpc{two, taken("one")}, run: foreign},
+		{name: "create under a foreign name, by a new process", before: []rpc{two, taken("one")}, run: foreign, cold: true},
+		{name: "create, abandoned", run: one, abandoned: true},
+
+		{name: "existing", before: []rpc{one, grant(alice, ro, "one")}, run: existing("one"), cold: true},
+		{name: "existing, absent", before: []rpc{two}, run: absent},
+
+		{name: "grant ReadWrite", before: []rpc{one}, run: grant(alice, rw, "one")},
+		{name: "grant ReadOnly", before: []rpc{one}, run: grant(alice, ro, "one")},
+		{name: "grant WriteOnly", before: []rpc{one}, run: grant(alice, wo, "one")},
+		{name: "grant, by a new process", before: []rpc{one}, run: grant(alice, ro, "one"), cold: true},
+		{name: "grant beside others", before: []rpc{one, grant(alice, rw, "one"), grant(bob, wo, "one")}, run: grant(carol, ro, "one")},
+		{name: "grant again", before: []rpc{one, grant(alice, rw, "one")}, run: grant(alice, rw, "one")},
+		{name: "grant again, by a new process", before: []rpc{one, grant(alice, rw, "one")}, run: grant(alice, rw, "one"), cold: true},
+		{name: "grant of another mode", before: []rpc{one, grant(alice, rw, "one")}, run: grant(alice, ro, "one")},
+		{name: "grant, abandoned", before: []rpc{one}, run: grant(alice, rw, "one"), abandoned: true},
+		{name: "grant of the shared key", on: sharing, before: []rpc{one}, run: shared},
+		{name: "grant of several buckets", before: []rpc{one, two}, run: grant(alice, ro, "one", "two")},
+		{name: "grant of several buckets again", before: []rpc{one, two, grant(alice, rw, "one", "two")}, run: grant(alice, rw, "two", "one"), cold: true},
+		{name: "grant of one more bucket", before: []rpc{one, two, grant(alice, rw, "one")}, run: grant(alice, rw, "one", "two")},
+		{name: "grant of several buckets, abandoned", before: []rpc{one, two}, run: grant(alice, wo, "one", "two"), abandoned: true},
+
+		{name: "rotate", on: rotating, before: []rpc{one, grant(alice, rw, "one")}, run: rotate(alice, false, "one")},
+		{name: "rotate and keep", on: rotating, before: []rpc{one, grant(alice, ro, "one")}, run: rotate(alice, true, "one"), cold: true},
+		{name: "rotate for several buckets", on: rotating, before: []rpc{one, two, grant(alice, rw, "one", "two")}, run: rotate(alice, true, "one", "two")},
+
+		{name: "revoke", before: []rpc{one, grant(alice, rw, "one")}, run: revoke(alice, "one")},
+		{name: "revoke, by a new process", before: []rpc{one, grant(alice, wo, "one")}, run: revoke(alice, "one"), cold: true},
+		{name: "revoke one of two", before: []rpc{one, grant(alice, rw, "one"), grant(bob, ro, "one")}, run: revoke(alice, "one")},
+		{name: "revoke of nothing", before: []rpc{one}, run: revoke(alice, "one")},
+		{name: "revoke again", before: []rpc{one, grant(alice, rw, "one"), revoke(alice, "one")}, run: revoke(alice, "one"), cold: true},
+		{name: "revoke, abandoned", before: []rpc{one, grant(alice, rw, "one")}, run: revoke(alice, "one"), abandoned: true},
+		{name: "revoke of the shared key", on: sharing, before: []rpc{one, shared}, run: revoke(alice, "one")},
+		{name: "revoke with buckets of its own", on: sharing, before: []rpc{one, purging, ownBucket(alice, "own")}, run: revoke(alice, "one")},
+		{name: "revoke of several buckets", before: []rpc{one, two, grant(alice, rw, "one", "two")}, run: revoke(alice, "one", "two")},
+
+		{name: "delete", before: []rpc{one}, run: remove("one")},
+		{name: "delete, by a new process", before: []rpc{one}, run: remove("one"), cold: true},
+		{name: "delete with accesses", before: []rpc{one, grant(alice, rw, "one"), grant(bob, ro, "one")}, run: remove("one")},
+		{name: "delete with content", before: []rpc{one, content("one")}, run: remove("one", "bucketDeletionPolicy=DeleteAll")},
+		{
+			name: "delete with content and accesses", before: []rpc{create("one", "bucketDeletionPolicy=DeleteAll"), grant(alice, wo, "one"), content("one")},
+			run: remove("one"), cold: true,
+		},
+		{name: "delete what may not be emptied", before: []rpc{one, grant(alice, rw, "one"), content("one")}, run: full},
+		{name: "delete of nothing", before: []rpc{two}, run: remove("one")},
+		{name: "delete again", before: []rpc{one, grant(alice, rw, "one"), remove("one")}, run: remove("one"), cold: true},
+		{name: "delete, abandoned", before: []rpc{one, grant(alice, rw, "one")}, run: remove("one"), abandoned: true},
+		{name: "delete one of several buckets", before: []rpc{one, two, grant(alice, rw, "one", "two")}, run: remove("one")},
+	}
+}

@@ -83,6 +83,10 @@ func (*fake) RotateAccess(context.Context, provider.AccountRef, provider.RotateO
 	return provider.Credentials{}, fmt.Errorf("rotate: %w", provider.ErrUnsupported)
 }
 
+func (*fake) RetireKeys(context.Context, provider.AccountRef, string) error {
+	return provider.ErrUnsupported
+}
+
 func (*fake) Inventory(context.Context) iter.Seq2[provider.Resource, error] {
 	return func(func(provider.Resource, error) bool) {}
 }

@@ -153,6 +153,10 @@ func (f *fake) RotateAccess(context.Context, provider.AccountRef, provider.Rotat
 	return provider.Credentials{}, provider.ErrUnsupported
 }
 
+func (f *fake) RetireKeys(context.Context, provider.AccountRef, string) error {
+	return provider.ErrUnsupported
+}
+
 func (f *fake) Inventory(context.Context) iter.Seq2[provider.Resource, error] {
 	return func(func(provider.Resource, error) bool) {}
 }

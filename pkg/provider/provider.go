@@ -76,9 +76,20 @@ type Provider interface {
 	// the reference any more.
 	RevokeAccess(ctx context.Context, ref AccountRef) error
 
-	// RotateAccess gives the account a new key and, after the old one is no
-	// longer needed, removes it. Errors: ErrNotFound; ErrUnsupported.
+	// RotateAccess gives the account a new key with the same rights, and returns it
+	// once it works. Of the keys before it only opts.KeepAccessKeyID stays valid. What
+	// a call that failed has made is used up or removed by the next one, so that keys
+	// do not add up; GrantAccess then returns the new key and the same identity.
+	// ref.Buckets are the buckets of the access. Errors: ErrNotFound for an account
+	// without access; ErrPrecondition when a key that would have to go has made
+	// buckets for itself; ErrQuotaExceeded; ErrUnsupported.
 	RotateAccess(ctx context.Context, ref AccountRef, opts RotateOptions) (Credentials, error)
+
+	// RetireKeys ends every key of the account but the one named, which must be one
+	// of its keys: else it ends none. ref is as for RotateAccess. Errors: ErrNotFound
+	// for an account or a key that is not there; ErrPrecondition as above;
+	// ErrUnsupported.
+	RetireKeys(ctx context.Context, ref AccountRef, keepAccessKeyID string) error
 
 	// Inventory yields everything that carries the driver's mark, in no order.
 	// It yields an error once, as its last element.

@@ -143,7 +143,7 @@ func parseAPIURL(s string) (*url.URL, error) {
 
 // Capabilities implements provider.Provider.
 func (p *Provider) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Modes: []provider.Mode{provider.ReadWrite, provider.ReadOnly, provider.WriteOnly}}
+	return provider.Capabilities{Modes: []provider.Mode{provider.ReadWrite, provider.ReadOnly, provider.WriteOnly}, Rotation: true}
 }
 
 // Check is the start-up check: the token is valid, may write, and shows secret

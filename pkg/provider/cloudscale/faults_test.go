@@ -98,6 +98,41 @@ func steps() []step {
 		{"revoke", granted, func(ctx context.Context, p *Provider, b provider.Bucket) error {
 			return p.RevokeAccess(ctx, provider.AccountRef{Account: "ba-1", Buckets: []provider.BucketRef{b.BucketRef}})
 		}, bucket, []string{"bucket ba-2"}},
+		{"rotate", granted, func(ctx context.Context, p *Provider, _ provider.Bucket) error {
+			_, err := p.RotateAccess(ctx, provider.AccountRef{Account: "ba-1"}, provider.RotateOptions{})
+			return err
+		}, bucket, []string{"bucket ba-1", "bucket ba-2"}},
+		{"rotate with a grace", granted, func(ctx context.Context, p *Provider, _ provider.Bucket) error {
+			first, err := keyOf(ctx, p, 0)
+			if err == nil {
+				_, err = p.RotateAccess(ctx, provider.AccountRef{Account: "ba-1"}, provider.RotateOptions{KeepAccessKeyID: first})
+			}
+			return err
+		}, bucket, []string{"bucket ba-1", "bucket ba-1", "bucket ba-2"}},
+		{"retire a key", func(c *cloud) provider.Bucket {
+			b := granted(c)
+			first, err := keyOf(c.t.Context(), c.Provider, 0)
+			c.must(err)
+			_, err = c.RotateAccess(c.t.Context(), provider.AccountRef{Account: "ba-1"}, provider.RotateOptions{KeepAccessKeyID: first})
+			c.must(err)
+			return b
+		}, func(ctx context.Context, p *Provider, _ provider.Bucket) error {
+			second, err := keyOf(ctx, p, 1)
+			if err == nil {
+				err = p.RetireKeys(ctx, provider.AccountRef{Account: "ba-1"}, second)
+			}
+			return err
+		}, bucket, []string{"bucket ba-1", "bucket ba-2"}},
+		{"revoke after a rotation", func(c *cloud) provider.Bucket {
+			b := granted(c)
+			first, err := keyOf(c.t.Context(), c.Provider, 0)
+			c.must(err)
+			_, err = c.RotateAccess(c.t.Context(), provider.AccountRef{Account: "ba-1"}, provider.RotateOptions{KeepAccessKeyID: first})
+			c.must(err)
+			return b
+		}, func(ctx context.Context, p *Provider, b provider.Bucket) error {
+			return p.RevokeAccess(ctx, provider.AccountRef{Account: "ba-1", Buckets: []provider.BucketRef{b.BucketRef}})
+		}, bucket, []string{"bucket ba-2"}},
 		{"delete with accesses", emptied, func(ctx context.Context, p *Provider, b provider.Bucket) error {
 			return p.DeleteBucket(ctx, b.BucketRef, provider.DeleteOptions{})
 		}, nil, nil},
@@ -115,6 +150,21 @@ func steps() []step {
 			return p.DeleteBucket(ctx, b.BucketRef, purge)
 		}, nil, nil},
 	}
+}
+
+// keyOf returns the access key ID of ba-1 after so many rotations.
+func keyOf(ctx context.Context, p *Provider, rotation int) (string, error) {
+	found, err := p.accessesOf(ctx, "ba-1")
+	if err != nil {
+		return "", err
+	}
+	for _, a := range found {
+		if a.rotation == rotation {
+			key, err := a.key()
+			return key.id, err
+		}
+	}
+	return "", fmt.Errorf("no user of rotation %d among %d", rotation, len(found))
 }
 
 // A process may end at any outbound call, before it leaves or before its answer

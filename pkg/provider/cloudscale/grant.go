@@ -173,12 +173,27 @@ func (p *Provider) grantOwn(ctx context.Context, spec provider.AccessSpec, refs 
 			mode: cmp.Or(spec.Buckets[i].Mode, provider.ReadWrite), stage: stageNew,
 		}
 	}
+	a, credentials, err := p.letIn(ctx, want, owners, refs)
+	if err != nil {
+		return provider.Access{}, err
+	}
+	granted := provider.Access{IdentityID: a.identity(), Credentials: credentials}
+	for _, o := range owners {
+		granted.Buckets = append(granted.Buckets, p.bucket(o))
+	}
+	return granted, nil
+}
+
+// letIn makes sure that there is a user as wanted and that it may use the buckets,
+// whose locks are held. It returns a key that works in each of them.
+func (p *Provider) letIn(ctx context.Context, want access, owners []owner, refs []provider.BucketRef) (access, provider.Credentials, error) {
+	none := provider.Credentials{}
 	a, err := p.ensureAccess(ctx, want)
 	if err == nil {
 		a, err = p.admit(ctx, a, want, owners)
 	}
 	if err != nil {
-		return provider.Access{}, err
+		return access{}, none, err
 	}
 	holders := make([]user, len(owners))
 	err = each(ctx, refs, func(i int) error {
@@ -189,17 +204,10 @@ func (p *Provider) grantOwn(ctx context.Context, spec provider.AccessSpec, refs 
 		return p.awaitPolicy(ctx, owners[i], &holders[i])
 	})
 	if err != nil {
-		return provider.Access{}, err
+		return access{}, none, err
 	}
 	key, err := holders[len(holders)-1].key()
-	if err != nil {
-		return provider.Access{}, err
-	}
-	granted := provider.Access{IdentityID: a.id, Credentials: provider.Credentials{AccessKeyID: key.id, SecretAccessKey: key.secret}}
-	for _, o := range owners {
-		granted.Buckets = append(granted.Buckets, p.bucket(o))
-	}
-	return granted, nil
+	return a, provider.Credentials{AccessKeyID: key.id, SecretAccessKey: key.secret}, err
 }
 
 // admit waits until the access's key works at every endpoint of its buckets,
@@ -251,14 +259,4 @@ func (p *Provider) uidOf(ctx context.Context, who identity, u *user) (uid string
 		return "", sorted(ctx, err)
 	}
 	return uid, checkUID(uid)
-}
-
-// RotateAccess implements provider.Provider: an objects user has exactly one key,
-// and the API cannot replace it.
-func (p *Provider) RotateAccess(ctx context.Context, ref provider.AccountRef, _ provider.RotateOptions) (provider.Credentials, error) {
-	if err := ctx.Err(); err != nil {
-		return provider.Credentials{}, err
-	}
-	return provider.Credentials{}, refuse(provider.ErrUnsupported,
-		"rotate access of account %q: cloudscale.ch cannot replace the key of an objects user; make a new access", ref.Account)
 }

@@ -58,12 +58,17 @@ func (p *Provider) accesses(ctx context.Context, o owner) ([]access, error) {
 }
 
 // preferred returns the one of several identities of an account that is handed
-// out. One that is usable may have been handed out already; among equals the
-// lowest ID wins, so that all processes choose alike.
+// out. One that is usable may have been handed out already; of those, the one of
+// the latest rotation; among equals the lowest ID wins, so that all processes
+// choose alike.
 func preferred(found []access) (access, bool) {
 	var best access
 	for _, a := range found {
-		if best.id == "" || !best.usable() && a.usable() {
+		better := a.rotation > best.rotation
+		if a.usable() != best.usable() {
+			better = a.usable()
+		}
+		if best.id == "" || better {
 			best = a
 		}
 	}
@@ -88,19 +93,21 @@ func (p *Provider) ensureAccess(ctx context.Context, want access) (access, error
 	return a, tooMany(vanished(err, a.id), len(want.buckets))
 }
 
-// findOrMake has the account's lock while it looks twice.
+// findOrMake has the account's lock while it looks twice. What it finds is of the
+// rotation that want is of, or of a later one.
 func (p *Provider) findOrMake(ctx context.Context, want access) (a access, made bool, err error) {
 	unlock, err := p.accounts.lock(ctx, want.account)
 	if err != nil {
 		return access{}, false, err
 	}
 	defer unlock()
-	found, err := p.accessesOf(ctx, want.account)
-	if err != nil {
-		return access{}, false, err
+	find := func() (access, bool, error) {
+		found, err := p.accessesOf(ctx, want.account)
+		a, ok := preferred(slices.DeleteFunc(found, func(a access) bool { return a.rotation < want.rotation }))
+		return a, ok, err
 	}
-	if a, ok := preferred(found); ok {
-		return a, false, nil
+	if a, ok, err := find(); err != nil || ok {
+		return a, false, err
 	}
 	u, err := p.createUser(ctx, displayName(want.account), want.asTags(p.config.DriverName))
 	if err != nil {
@@ -109,11 +116,10 @@ func (p *Provider) findOrMake(ctx context.Context, want access) (a access, made 
 	if _, err := u.key(); err != nil {
 		return access{}, false, p.removeMade(ctx, u.id, err)
 	}
-	if found, err = p.accessesOf(ctx, want.account); err != nil {
-		return access{}, false, err
-	}
-	a, ok := preferred(found)
+	a, ok, err := find()
 	switch {
+	case err != nil:
+		return access{}, false, err
 	case !ok:
 		return access{}, false, refuse(provider.ErrConflict, "objects user %s was deleted as soon as it was made; repeat the call", u.id)
 	case a.id != u.id:

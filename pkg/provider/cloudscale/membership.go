@@ -1,11 +1,13 @@
 package cloudscale
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
@@ -142,6 +144,9 @@ func uidKey(key string, n int) string { return fmt.Sprintf("%s%s_%d", tagUID, ke
 const (
 	tagAccount    = "zuber_account"
 	tagOwnBuckets = "zuber_own_buckets" // only when purge
+	// The tags of a user that a rotation made in another one's place.
+	tagRotation = "zuber_rotation" // how many rotations the account has seen
+	tagIdentity = "zuber_identity" // the ID of the account's first user
 
 	roleAccess = "access"
 	// tagPrefix begins the key of every tag of the driver's.
@@ -155,7 +160,15 @@ type access struct {
 	own     provider.OwnBuckets
 	probe   bool
 	buckets map[string]membership // by name
+	// rotation counts the account's users, each made in place of the one before;
+	// first is the ID of the first of them, which stays the account's identity for
+	// COSI, and empty with that one itself.
+	rotation int
+	first    string
 }
+
+// identity is what COSI knows the account's user by, whichever one it has.
+func (a access) identity() string { return cmp.Or(a.first, a.id) }
 
 // isAccess reports whether the user carries our mark as an access.
 func (p *Provider) isAccess(u user) bool {
@@ -177,6 +190,9 @@ func (a access) asTags(driver string) map[string]string {
 	if a.own == provider.OwnBucketsPurge {
 		tags[tagOwnBuckets] = string(a.own)
 	}
+	if a.rotation > 0 {
+		tags[tagRotation], tags[tagIdentity] = strconv.Itoa(a.rotation), a.first
+	}
 	if a.probe {
 		tags[tagPurpose] = purposeProbe
 	}
@@ -191,6 +207,9 @@ func recordedAccess(u user) access {
 	}
 	if u.tags[tagOwnBuckets] == string(provider.OwnBucketsPurge) {
 		a.own = provider.OwnBucketsPurge
+	}
+	if n, err := strconv.Atoi(u.tags[tagRotation]); err == nil && n > 0 && userIDPattern.MatchString(u.tags[tagIdentity]) {
+		a.rotation, a.first = n, u.tags[tagIdentity]
 	}
 	for key, bucket := range u.tags {
 		if !strings.HasPrefix(key, tagMember) {

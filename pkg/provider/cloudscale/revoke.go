@@ -38,17 +38,15 @@ func (p *Provider) revokeAccess(ctx context.Context, ref provider.AccountRef) er
 	if ref.IdentityID != "" && !userIDPattern.MatchString(ref.IdentityID) {
 		return refuse(provider.ErrInvalidArgument, "identity %q is malformed", ref.IdentityID)
 	}
-	found, err := p.identitiesOf(ctx, ref)
-	if err != nil {
-		return err
-	}
 	refs := ref.Buckets
 	if len(refs) == 0 {
 		// The whole of every access.
+		found, err := p.identitiesOf(ctx, ref)
+		if err != nil {
+			return err
+		}
 		for _, a := range found {
-			for _, name := range a.names() {
-				refs = append(refs, provider.BucketRef{Name: name, Region: a.buckets[name].region})
-			}
+			refs = append(refs, everyBucket(a)...)
 		}
 	}
 	unlock, err := p.lockBuckets(ctx, refs)
@@ -56,6 +54,11 @@ func (p *Provider) revokeAccess(ctx context.Context, ref provider.AccountRef) er
 		return err
 	}
 	defer unlock()
+	// Under the locks, because a rotation gives the account another user.
+	found, err := p.identitiesOf(ctx, ref)
+	if err != nil {
+		return err
+	}
 	for _, a := range found {
 		if err := p.end(ctx, a, refs, ref.PurgeOwn); err != nil {
 			return err
@@ -91,8 +94,15 @@ func (p *Provider) identitiesOf(ctx context.Context, ref provider.AccountRef) ([
 			return nil, p.othersAccess(users[i])
 		}
 	}
-	if ref.IdentityID == "" || slices.ContainsFunc(found, func(a access) bool { return a.id == ref.IdentityID }) {
+	if ref.IdentityID == "" || slices.ContainsFunc(found, func(a access) bool { return a.identity() == ref.IdentityID || a.id == ref.IdentityID }) {
 		return found, nil
+	}
+	if ref.Account == "" {
+		rotated, err := p.accessesTagged(ctx, tagIdentity, ref.IdentityID)
+		if err != nil {
+			return nil, err
+		}
+		found = rotated
 	}
 	u, err := p.getUser(ctx, ref.IdentityID)
 	switch {

@@ -117,6 +117,9 @@ func (c *cloud) endState() string {
 		users[u.ID] = user{id: u.ID, tags: u.Tags}
 		var tags []string
 		for k, v := range u.Tags {
+			if k == tagIdentity || k == tagRotation {
+				v = "<of a rotation>" // the ID of a user that is gone, and how many were made on the way
+			}
 			tags = append(tags, k+"="+v)
 		}
 		slices.Sort(tags)

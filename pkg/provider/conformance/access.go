@@ -97,6 +97,7 @@ func cancelledReturns(ctx context.Context, s *session) error {
 		},
 		"RevokeAccess": func() error { return s.RevokeAccess(dead, ref) },
 		"RotateAccess": func() error { _, err := s.RotateAccess(dead, ref, provider.RotateOptions{}); return err },
+		"RetireKeys":   func() error { return s.RetireKeys(dead, ref, "key") },
 		"Regions":      func() error { _, err := s.Regions(dead); return err },
 		"Inventory": func() error {
 			for _, err := range s.Inventory(dead) {

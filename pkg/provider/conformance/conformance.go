@@ -91,6 +91,9 @@ func Checks(o Options) []Check {
 			rule{"an access goes on without a bucket that is deleted, and ends with its last", spanLosesADeletedBucket},
 			rule{"revoke ends an access bucket by bucket", spanEndsByBucket},
 			rule{"a bucket's own key does not span buckets", sharedKeyDoesNotSpan},
+			rule{"rotation keeps the key that is named until it is retired", rotationKeepsOne},
+			rule{"rotation ends the keys before it, in every mode", rotationEndsKeys},
+			rule{"rotation spans the buckets of an access", rotationSpans},
 		)
 	}
 	if o.Foreign != nil {

@@ -50,6 +50,15 @@ func (p patient) RevokeAccess(ctx context.Context, ref provider.AccountRef) erro
 	return err
 }
 
+func (p patient) RotateAccess(ctx context.Context, ref provider.AccountRef, opts provider.RotateOptions) (provider.Credentials, error) {
+	return persist(ctx, func() (provider.Credentials, error) { return p.Provider.RotateAccess(ctx, ref, opts) })
+}
+
+func (p patient) RetireKeys(ctx context.Context, ref provider.AccountRef, keepAccessKeyID string) error {
+	_, err := persist(ctx, func() (struct{}, error) { return struct{}{}, p.Provider.RetireKeys(ctx, ref, keepAccessKeyID) })
+	return err
+}
+
 func (p patient) Regions(ctx context.Context) ([]string, error) {
 	return persist(ctx, func() ([]string, error) { return p.Provider.Regions(ctx) })
 }

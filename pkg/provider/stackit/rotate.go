@@ -22,74 +22,96 @@ func (p *Provider) rotate(ctx context.Context, ref provider.AccountRef, opts pro
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	spec := provider.AccessSpec{Account: ref.Account}
-	for _, b := range ref.Buckets {
-		spec.Buckets = append(spec.Buckets, provider.BucketAccess{BucketRef: b})
-	}
-	locks, err := p.checkSpec(spec)
-	if err != nil {
-		return none, err
-	}
 	var key provider.Credentials
-	err = p.underLocks(ctx, locks, func(held []string) error {
+	err := p.lockedAccess(ctx, ref, func(held []string) (err error) {
 		key, err = p.rotateLocked(ctx, ref, opts, held)
 		return err
 	})
 	return key, err
 }
 
+// lockedAccess runs f under the locks of the account and of the buckets.
+func (p *Provider) lockedAccess(ctx context.Context, ref provider.AccountRef, f func(held []string) error) error {
+	spec := provider.AccessSpec{Account: ref.Account}
+	for _, b := range ref.Buckets {
+		spec.Buckets = append(spec.Buckets, provider.BucketAccess{BucketRef: b})
+	}
+	locks, err := p.checkSpec(spec)
+	if err != nil {
+		return err
+	}
+	return p.underLocks(ctx, locks, f)
+}
+
 // rotateLocked runs under the locks of the account and of the buckets.
 func (p *Provider) rotateLocked(ctx context.Context, ref provider.AccountRef, opts provider.RotateOptions, held []string) (provider.Credentials, error) {
 	none := provider.Credentials{}
-	name := groupName(ref.Account)
-	var targets []target
-	for _, b := range ref.Buckets {
-		opened, err := p.openRecorded(ctx, b)
-		if err != nil {
-			return none, fmt.Errorf("bucket %q: %w", b.Name, err)
-		}
-		e, ok := opened.find(name)
-		if !ok || e.pending() || e.mode == modeEnded {
-			return none, refuse(provider.ErrNotFound, "bucket %q: the account has no access to it", b.Name)
-		}
-		targets = append(targets, target{opened, e.mode})
-	}
-	w, err := p.whole(ctx, name, targets, held)
+	a, err := p.liveKeys(ctx, ref, held)
 	if err != nil {
 		return none, err
 	}
-	for _, t := range targets {
-		e, _ := t.find(name)
-		p.forgetHandedOut(e.id)
-	}
-	e, live, gone, err := p.recordedGroup(ctx, w)
-	if err != nil {
-		return none, err
-	}
-	if e.pending() {
-		return none, refuse(provider.ErrNotFound, "its credentials group %s is gone; grant the access anew", strings.Join(gone, ", "))
-	}
+	w, e := a.whole, a.entry
 	for _, t := range w.targets {
 		if err := p.enforce(ctx, t.bucket); err != nil {
 			return none, fmt.Errorf("bucket %q: %w", t.Name, err)
 		}
 	}
-	if live == nil {
-		// Where a rotation is gone on with, nobody has looked yet.
-		if live, err = p.listKeys(ctx, w.region, e.id); err != nil {
-			return none, err
-		}
-	}
-	key, err := p.ensureKey(ctx, w.targets, e, live, minting{rotation: true, keep: opts.KeepAccessKeyID})
+	key, err := p.ensureKey(ctx, w.targets, e, a.live, minting{rotation: true, keep: opts.KeepAccessKeyID})
 	if err != nil {
 		return none, err
 	}
-	if err := p.confirm(ctx, w, len(targets), e, key); err != nil {
+	if err := p.confirm(ctx, w, len(a.asked), e, key); err != nil {
 		return none, err
 	}
 	key.works, key.rotating = true, false
 	p.rememberKey(e.id, key)
-	return key.credentials, p.retire(ctx, w.targets, e, live, key, opts.KeepAccessKeyID)
+	return key.credentials, p.retire(ctx, w.targets, e, a.live, key, opts.KeepAccessKeyID)
+}
+
+// liveAccess is an access that is in force, with the keys of its group.
+type liveAccess struct {
+	whole
+	asked []target // the buckets of the reference
+	entry entry
+	live  []accessKey
+	known grantedKey // the key that this process remembered until then
+}
+
+// liveKeys reads what is recorded of an access that is in force in all the buckets
+// of the reference, and lists the keys of its group. What this process has handed out
+// of them is forgotten.
+func (p *Provider) liveKeys(ctx context.Context, ref provider.AccountRef, held []string) (a liveAccess, err error) {
+	name := groupName(ref.Account)
+	known := map[string]grantedKey{}
+	for _, b := range ref.Buckets {
+		opened, err := p.openRecorded(ctx, b)
+		if err != nil {
+			return a, fmt.Errorf("bucket %q: %w", b.Name, err)
+		}
+		found, ok := opened.find(name)
+		if !ok || found.pending() || found.mode == modeEnded {
+			return a, refuse(provider.ErrNotFound, "bucket %q: the account has no access to it", b.Name)
+		}
+		a.asked = append(a.asked, target{opened, found.mode})
+	}
+	if a.whole, err = p.whole(ctx, name, a.asked, held); err != nil {
+		return a, err
+	}
+	for _, t := range a.asked {
+		found, _ := t.find(name)
+		known[found.id], _ = p.knownKey(found.id)
+		p.forgetHandedOut(found.id)
+	}
+	var gone []string
+	if a.entry, a.live, gone, err = p.recordedGroup(ctx, a.whole); err == nil && a.entry.pending() {
+		err = refuse(provider.ErrNotFound, "its credentials group %s is gone; grant the access anew", strings.Join(gone, ", "))
+	}
+	if err == nil && a.live == nil {
+		// Where a rotation is gone on with, nobody has looked yet.
+		a.live, err = p.listKeys(ctx, a.region, a.entry.id)
+	}
+	a.known = known[a.entry.id]
+	return a, err
 }
 
 // retire deletes the keys that a rotation has replaced. The list shows only the

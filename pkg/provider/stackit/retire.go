@@ -1,0 +1,55 @@
+package stackit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
+)
+
+// RetireKeys implements provider.Provider. The list of keys shows only the end of
+// access key IDs: every key that may be the one to keep is kept.
+func (p *Provider) RetireKeys(ctx context.Context, ref provider.AccountRef, keepAccessKeyID string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := p.lockedAccess(ctx, ref, func(held []string) error { return p.retireLocked(ctx, ref, keepAccessKeyID, held) })
+	if err != nil {
+		return fmt.Errorf("retire keys of account %q: %w", ref.Account, err)
+	}
+	return nil
+}
+
+func (p *Provider) retireLocked(ctx context.Context, ref provider.AccountRef, keep string, held []string) error {
+	a, err := p.liveKeys(ctx, ref, held)
+	if err != nil {
+		return err
+	}
+	p.forgetKey(a.entry.id)
+	if a.known.credentials.AccessKeyID == keep {
+		a.known.rotating = false
+		p.rememberKey(a.entry.id, a.known)
+	}
+	kept := func(k accessKey) bool { return maskedAs(k, keep) }
+	if !slices.ContainsFunc(a.live, kept) {
+		return refuse(provider.ErrNotFound, "key %s, which is to stay, is none of its keys; none was ended", keep)
+	}
+	e := a.entry
+	e.keys = nil
+	for _, k := range a.live {
+		if kept(k) {
+			e.keys = append(e.keys, fingerprint(k.id))
+			continue
+		}
+		if err := p.deleteKey(ctx, a.region, e.id, k.id); err != nil {
+			return err
+		}
+	}
+	for _, t := range a.targets {
+		if err := p.amend(ctx, t.bucket, func(m *marks) { m.put(e.on(t)) }); err != nil {
+			return fmt.Errorf("bucket %q: %w", t.Name, err)
+		}
+	}
+	return nil
+}

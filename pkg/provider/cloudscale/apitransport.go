@@ -160,9 +160,9 @@ func flatten(name string, value any) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// clip makes a text one short printable line.
+// clip makes a text one short printable line without credentials.
 func clip(text string) string {
-	text = strings.ToValidUTF8(text, "�")
+	text = provider.Redact(strings.ToValidUTF8(text, "�"))
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r <= 0x9f }), " ")
 	if len(text) > detailLimit {
 		text = strings.ToValidUTF8(text[:detailLimit], "") + "…"

@@ -255,12 +255,14 @@ func TestSecretsStayInside(t *testing.T) {
 		r := &running{background: b, socket: socket, web: "http://" + address[1]}
 		l := newLives(t, w, out, socket)
 		eventually(t, "a life in each cloud and version comes to a good end", func() bool { return l.all("good-"+format) == 4 })
-		if format == formatJSON || !testing.Short() {
-			for i, fault := range w.faults() {
-				remove := w.Inject(fault)
-				l.all(fmt.Sprintf("bad-%s-%d", format, i))
-				remove()
-			}
+		faults := w.faults()
+		if format == formatText || testing.Short() {
+			faults = faults[:2]
+		}
+		for i, fault := range faults {
+			remove := w.Inject(fault)
+			l.all(fmt.Sprintf("bad-%s-%d", format, i))
+			remove()
 		}
 		for _, page := range []string{"/metrics", "/readyz", "/healthz"} {
 			_, body := r.get(t, page)
@@ -272,18 +274,16 @@ func TestSecretsStayInside(t *testing.T) {
 		out.add("the log as "+format, b.stderr.String(), b.stdout.String())
 	}
 	w.rotate(out)
-	for _, format := range []string{formatText, formatJSON} {
-		for _, version := range []string{"v1alpha1", "v1alpha2"} {
-			got := command(t, nil, "selftest", "--config", w.config, "--region", "rma", "--region", emulatedRegion, "--output", format, "--api-version", version, "-v", "10")
-			if got.code != exitOK {
-				t.Error(got)
-			}
-			out.add("selftest as "+format, got.stdout)
-			out.add("selftest's log", got.stderr)
-			if testing.Short() {
-				break
-			}
+	for version, format := range map[string]string{"v1alpha1": formatText, "v1alpha2": formatJSON} {
+		if version == "v1alpha1" && testing.Short() {
+			continue
 		}
+		got := command(t, nil, "selftest", "--config", w.config, "--region", "rma", "--region", emulatedRegion, "--output", format, "--api-version", version, "-v", "10")
+		if got.code != exitOK {
+			t.Error(got)
+		}
+		out.add("selftest as "+format, got.stdout)
+		out.add("selftest's log", got.stderr)
 	}
 	remove := w.Inject(w.faults()[0])
 	failed := command(t, nil, "selftest", "--config", w.config, "--region", "rma", "--region", emulatedRegion, "-v", "10")

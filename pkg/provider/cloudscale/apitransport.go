@@ -93,7 +93,7 @@ func normalise(resp *http.Response, token string) *http.Response {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, errorBodyLimit))
 	_ = resp.Body.Close()
 	text, own := detailOf(raw, resp.Header.Get("Content-Type"))
-	fields := map[string]string{"detail": clip(strings.ReplaceAll(text, token, "[redacted]"))}
+	fields := map[string]string{"detail": clip(provider.Redact(strings.ReplaceAll(text, token, "[redacted]")))}
 	if !own {
 		fields[alienField] = "true"
 	}
@@ -160,9 +160,9 @@ func flatten(name string, value any) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// clip makes a text one short printable line without credentials.
+// clip makes a text one short printable line.
 func clip(text string) string {
-	text = provider.Redact(strings.ToValidUTF8(text, "�"))
+	text = strings.ToValidUTF8(text, "�")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r <= 0x9f }), " ")
 	if len(text) > detailLimit {
 		text = strings.ToValidUTF8(text[:detailLimit], "") + "…"

@@ -130,7 +130,7 @@ func readAnswer(body []byte) answer {
 		Loc  []any  `json:"loc"`
 	}
 	if json.Unmarshal(shape.Detail, &items) != nil {
-		a.text = clip(shape.Message)
+		a.text = clip(provider.Redact(shape.Message))
 		return a
 	}
 	var parts []string
@@ -145,7 +145,7 @@ func readAnswer(body []byte) answer {
 		}
 		parts = append(parts, part)
 	}
-	a.text = clip(strings.Join(parts, "; "))
+	a.text = clip(provider.Redact(strings.Join(parts, "; ")))
 	return a
 }
 
@@ -174,7 +174,7 @@ func apiError(ctx context.Context, project, op string, err error) error {
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
-		return refuse(provider.ErrUnavailable, "%s: no answer of the API: %s", op, clip(u.Err.Error()))
+		return refuse(provider.ErrUnavailable, "%s: no answer of the API: %s", op, clip(provider.Redact(u.Err.Error())))
 	}
 	return refuse(provider.ErrUnavailable, "%s: the request was not sent or its answer not understood", op)
 }
@@ -231,9 +231,9 @@ func s3Sentinel(err error) (remedy string, sentinel error) {
 	return "", provider.ErrUnavailable
 }
 
-// clip makes a text one short printable line without credentials.
+// clip makes a text one short printable line.
 func clip(text string) string {
-	text = provider.Redact(strings.ToValidUTF8(text, "�"))
+	text = strings.ToValidUTF8(text, "�")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r <= 0x9f }), " ")
 	if len(text) > detailLimit {
 		text = strings.ToValidUTF8(text[:detailLimit], "") + "…"

@@ -15,6 +15,10 @@ test:
 test-short:
     go test -short -race ./...
 
+# Fuzz each target for a while, for example: just fuzz 10m
+fuzz time="30s":
+    grep -rnoE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' pkg cmd | while IFS=: read -r file _ name; do go test -run '^$' -fuzz "^${name#func }\$" -fuzztime {{time}} "./${file%/*}" || exit 1; done
+
 # Run the linters
 lint:
     {{lint}} run ./...

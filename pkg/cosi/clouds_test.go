@@ -15,9 +15,12 @@ type site struct {
 	*cloud
 	backend string
 	region  string
-	// adapter is a fresh one, which remembers nothing.
-	adapter func() provider.Provider
+	// as is a fresh adapter of a driver of that name, which remembers nothing.
+	as func(driverName string) provider.Provider
 }
+
+// adapter is a fresh one of the driver.
+func (s *site) adapter() provider.Provider { return s.as("cosi.zuber.dev") }
 
 // eachCloud runs a test for every cloud, in an emulator of its own.
 func eachCloud(t *testing.T, test func(t *testing.T, s *site)) {
@@ -35,11 +38,11 @@ func newSite(t testing.TB, backend string) *site {
 	t.Helper()
 	c := newCloud(t)
 	if backend == "cloudscale" {
-		return &site{c, backend, "rma", func() provider.Provider { return c.provider("cosi.zuber.dev", c.Cloudscale().Token) }}
+		return &site{c, backend, "rma", func(name string) provider.Provider { return c.provider(name, c.Cloudscale().Token) }}
 	}
-	return &site{c, backend, "eu01", func() provider.Provider {
+	return &site{c, backend, "eu01", func(name string) provider.Provider {
 		p, err := stackit.New(stackit.Config{
-			DriverName:  "cosi.zuber.dev",
+			DriverName:  name,
 			APIURL:      c.Stackit().APIURL,
 			Regions:     []string{"eu01"},
 			Endpoints:   c.Stackit().Endpoints,

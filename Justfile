@@ -19,6 +19,10 @@ test-short:
 crash steps="100000":
     go test -race -timeout 0 ./test/crash -every-point -steps {{steps}}
 
+# Fuzz each target for a while, for example: just fuzz 10m
+fuzz time="30s":
+    grep -rnoE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' pkg cmd | while IFS=: read -r file _ name; do go test -run '^$' -fuzz "^${name#func }\$" -fuzztime {{time}} "./${file%/*}" || exit 1; done
+
 # Run the linters
 lint:
     {{lint}} run ./...

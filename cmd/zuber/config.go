@@ -17,6 +17,7 @@ import (
 	"github.com/zuber-storage/zuber/pkg/driver"
 	"github.com/zuber-storage/zuber/pkg/emulator"
 	"github.com/zuber-storage/zuber/pkg/emulator/objectstore"
+	"github.com/zuber-storage/zuber/pkg/provider"
 	"github.com/zuber-storage/zuber/pkg/provider/transport"
 )
 
@@ -333,12 +334,16 @@ func checkURL(raw string) error {
 	return nil
 }
 
-// shown quotes a URL for a message, unless it may hold a password.
+// shown quotes a URL for a message without what may be a password or a token.
 func shown(raw string) string {
 	if strings.Contains(raw, "@") {
 		return "(not shown, it holds an @)"
 	}
-	return strconv.Quote(raw)
+	address, query, _ := strings.Cut(raw, "?")
+	if query != "" {
+		address += "?" + provider.Redact(query)
+	}
+	return strconv.Quote(address)
 }
 
 func splitHostPort(address string) (host string, err error) {

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/zuber-storage/zuber/pkg/driver"
+	"github.com/zuber-storage/zuber/pkg/provider"
 	"github.com/zuber-storage/zuber/pkg/provider/cloudscale"
 	"github.com/zuber-storage/zuber/pkg/provider/stackit"
 )
@@ -45,7 +46,7 @@ const providerCloudscale = "cloudscale"
 func readConfigFile(path string) (configFile, error) {
 	raw, err := os.ReadFile(path) //nolint:gosec // the path is the administrator's own configuration
 	if err != nil {
-		return configFile{}, fmt.Errorf("--%s: %w", flagConfig, err)
+		return configFile{}, fmt.Errorf("--%s: open %s: %w", flagConfig, shownPath(path), errors.Unwrap(err))
 	}
 	var file configFile
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
@@ -77,7 +78,7 @@ func readConfigFile(path string) (configFile, error) {
 func yamlFaults(path string, err error) error {
 	var mismatch *yaml.TypeError
 	if !errors.As(err, &mismatch) {
-		return fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
+		return fmt.Errorf("%s: %s", path, provider.Redact(strings.TrimPrefix(err.Error(), "yaml: ")))
 	}
 	unknown := regexp.MustCompile(`^line (\d+): field (.+) not found in type (.+)$`)
 	wrong := regexp.MustCompile(`(?s)^line (\d+): cannot unmarshal (!!\w+)`)
@@ -96,7 +97,7 @@ func yamlFaults(path string, err error) error {
 			if m[2] == "key" || m[2] == "serviceAccountKey" {
 				hint = "a key does not belong into this file: put it into a file of its own and name that with keyFile"
 			}
-			faults = append(faults, fmt.Errorf("%s:%s: unknown key %q: %s", path, m[1], m[2], hint))
+			faults = append(faults, fmt.Errorf("%s:%s: unknown key %q: %s", path, m[1], provider.Redact(m[2]), hint))
 			continue
 		}
 		if m := wrong.FindStringSubmatch(text); m != nil && strings.HasSuffix(text, "into time.Duration") {
@@ -107,7 +108,7 @@ func yamlFaults(path string, err error) error {
 			faults = append(faults, fmt.Errorf("%s:%s: a value of another kind than %s is wanted here", path, m[1], m[2]))
 			continue
 		}
-		faults = append(faults, fmt.Errorf("%s: %s", path, text))
+		faults = append(faults, fmt.Errorf("%s: %s", path, provider.Redact(text)))
 	}
 	return errors.Join(faults...)
 }

@@ -23,7 +23,7 @@ func (r *testRun) openObjects(bucket string, granted cosi.Granted) (objectStore,
 	client, err := s3.New(s3.Config{
 		Endpoint:        granted.Endpoint,
 		AccessKeyID:     granted.AccessKeyID,
-		SecretAccessKey: granted.SecretAccessKey.Reveal(),
+		SecretAccessKey: granted.SecretAccessKey.Reveal,
 		SigningRegion:   granted.Region,
 		VirtualHosted:   !r.settings.PathStyle,
 		Transport:       transport.New(transport.Options{Base: r.transport}),

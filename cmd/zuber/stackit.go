@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +82,7 @@ func resolveStackitEnvironment(c *collector, env environment) []backendSpec {
 
 // pathIn reads a variable that names a file.
 func pathIn(c *collector, env environment, name string) string {
-	if isContent(env[name]) {
+	if isContent(env[name]) || isKeyLine(env[name]) {
 		c.addf("%s: want the path of a file, not what is in it", name)
 	}
 	return env[name]
@@ -94,6 +95,11 @@ func isContent(value string) bool {
 	token := func(part string) bool { return strings.HasPrefix(part, "eyJ") }
 	return strings.ContainsAny(value, "{}\n\r") || strings.Contains(value, "-----BEGIN") ||
 		slices.ContainsFunc(strings.Split(filepath.ToSlash(value), "/"), token)
+}
+
+// isKeyLine reports whether a value is a line out of a private key.
+func isKeyLine(value string) bool {
+	return regexp.MustCompile(`^[A-Za-z0-9+/=]{60,}$`).MatchString(strings.TrimSpace(value))
 }
 
 // verify reports what the adapter finds wrong with a STACKIT back end. It reads
@@ -195,7 +201,7 @@ func (e stackitEntry) faults() []error {
 		faults = append(faults, errors.New("federatedTokenFile belongs to serviceAccountEmail, not to keyFile"))
 	}
 	for _, path := range e.files() {
-		if isContent(*path) {
+		if isContent(*path) || isKeyLine(*path) {
 			faults = append(faults, errors.New("keyFile, federatedTokenFile and adminKeyFile: want the path of a file, not what is in it"))
 			break
 		}

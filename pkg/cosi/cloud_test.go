@@ -2,6 +2,7 @@ package cosi
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -16,10 +17,12 @@ import (
 // cloud is an emulated cloudscale.ch with drivers on it.
 type cloud struct {
 	*emulator.Emulator
-	t *testing.T
+	t testing.TB
+	// transport carries out what adapters ask for; nil is their own.
+	transport http.RoundTripper
 }
 
-func newCloud(t *testing.T) *cloud {
+func newCloud(t testing.TB) *cloud {
 	t.Helper()
 	e, err := emulator.Start(emulator.Options{})
 	if err != nil {
@@ -30,7 +33,7 @@ func newCloud(t *testing.T) *cloud {
 			t.Error(err)
 		}
 	})
-	return &cloud{e, t}
+	return &cloud{Emulator: e, t: t}
 }
 
 // provider is an adapter of one project under one driver name.
@@ -41,6 +44,7 @@ func (c *cloud) provider(driverName, token string) provider.Provider {
 		Token:      func() (provider.Secret, error) { return provider.NewSecret(token), nil },
 		APIURL:     c.Cloudscale().APIURL,
 		Endpoints:  c.Cloudscale().Endpoints,
+		Transport:  c.transport,
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -81,7 +85,7 @@ func (c *cloud) left() {
 // client uses a granted key as a workload does.
 func (c *cloud) client(g Granted) *s3.Client {
 	c.t.Helper()
-	cl, err := s3.New(s3.Config{Endpoint: g.Endpoint, AccessKeyID: g.AccessKeyID, SecretAccessKey: g.SecretAccessKey.Reveal(), SigningRegion: g.Region})
+	cl, err := s3.New(s3.Config{Endpoint: g.Endpoint, AccessKeyID: g.AccessKeyID, SecretAccessKey: g.SecretAccessKey.Reveal, SigningRegion: g.Region})
 	if err != nil {
 		c.t.Fatal(err)
 	}

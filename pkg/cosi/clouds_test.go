@@ -15,34 +15,46 @@ type site struct {
 	*cloud
 	backend string
 	region  string
-	// adapter is a fresh one, which remembers nothing.
-	adapter func() provider.Provider
+	// as is a fresh adapter of a driver of that name, which remembers nothing.
+	as func(driverName string) provider.Provider
 }
+
+// adapter is a fresh one of the driver.
+func (s *site) adapter() provider.Provider { return s.as("cosi.zuber.dev") }
 
 // eachCloud runs a test for every cloud, in an emulator of its own.
 func eachCloud(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Helper()
-	t.Run("cloudscale", func(t *testing.T) {
-		c := newCloud(t)
-		test(t, &site{c, "cloudscale", "rma", func() provider.Provider { return c.provider("cosi.zuber.dev", c.Cloudscale().Token) }})
-	})
-	t.Run("stackit", func(t *testing.T) {
-		c := newCloud(t)
-		test(t, &site{c, "stackit", "eu01", func() provider.Provider {
-			p, err := stackit.New(stackit.Config{
-				DriverName:  "cosi.zuber.dev",
-				APIURL:      c.Stackit().APIURL,
-				Regions:     []string{"eu01"},
-				Endpoints:   c.Stackit().Endpoints,
-				Credentials: stackit.Credentials{Key: func() (provider.Secret, error) { return provider.NewSecret(c.Stackit().ServiceAccountKey()), nil }},
-				ListingWait: 10 * time.Millisecond, // the emulator's lists do not lag
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return p
-		}})
-	})
+	for _, backend := range backends() {
+		t.Run(backend, func(t *testing.T) { test(t, newSite(t, backend)) })
+	}
+}
+
+// backends are the clouds that there are.
+func backends() []string { return []string{"cloudscale", "stackit"} }
+
+// newSite is a cloud of that name, in an emulator of its own.
+func newSite(t testing.TB, backend string) *site {
+	t.Helper()
+	c := newCloud(t)
+	if backend == "cloudscale" {
+		return &site{c, backend, "rma", func(name string) provider.Provider { return c.provider(name, c.Cloudscale().Token) }}
+	}
+	return &site{c, backend, "eu01", func(name string) provider.Provider {
+		p, err := stackit.New(stackit.Config{
+			DriverName:  name,
+			APIURL:      c.Stackit().APIURL,
+			Regions:     []string{"eu01"},
+			Endpoints:   c.Stackit().Endpoints,
+			Credentials: stackit.Credentials{Key: func() (provider.Secret, error) { return provider.NewSecret(c.Stackit().ServiceAccountKey()), nil }},
+			ListingWait: 10 * time.Millisecond, // the emulator's lists do not lag
+			Transport:   c.transport,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}}
 }
 
 // driver is a fresh one over the adapter, which may delete data and waits for nothing.

@@ -97,7 +97,7 @@ func (*fake) Capabilities() provider.Capabilities { return provider.Capabilities
 
 // newDriver is a driver over one back end named "cloudscale"; without a
 // provider it is unconfigured.
-func newDriver(t *testing.T, p provider.Provider) *driver.Driver {
+func newDriver(t testing.TB, p provider.Provider) *driver.Driver {
 	t.Helper()
 	cfg := driver.Config{Name: "cosi.zuber.dev", AllowDeleteAll: true}
 	if p != nil {
@@ -129,7 +129,7 @@ func (b *logBuffer) String() string {
 }
 
 // options are a server's on a fresh socket, logging everything into the buffer.
-func options(t *testing.T, d *driver.Driver) (Options, *logBuffer) {
+func options(t testing.TB, d *driver.Driver) (Options, *logBuffer) {
 	t.Helper()
 	logs := &logBuffer{}
 	return Options{
@@ -180,7 +180,7 @@ func start(t *testing.T, o Options) *running {
 }
 
 // dial connects to a socket as a sidecar does.
-func dial(t *testing.T, path string) *grpc.ClientConn {
+func dial(t testing.TB, path string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -201,7 +201,7 @@ func (c *Client) alpha2() v1alpha2pb.ProvisionerClient {
 }
 
 // inProcess is a client over the same faces, closed with the test.
-func inProcess(t *testing.T, o Options) *Client {
+func inProcess(t testing.TB, o Options) *Client {
 	t.Helper()
 	c, err := NewClient(o)
 	if err != nil {

@@ -103,6 +103,11 @@ func FuzzParseIDs(f *testing.F) {
 	for _, s := range []string{"", "a/b/c", "a/b/c/d", "a/b/c/d/accessOnly", "a/b/c/accessOnly", "cloudscale/ba-1", "../x/y", "a//b", "a/b/\xff"} {
 		f.Add(s)
 	}
+	for _, v := range hostile() {
+		f.Add(v)
+		f.Add("cloudscale/rma/" + v)
+		f.Add("cloudscale/" + v + "/bucket-1/" + v)
+	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if id, err := ParseBucketID(s); err == nil {
 			if back, err := id.Format(); err != nil || back != s {

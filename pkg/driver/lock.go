@@ -8,7 +8,10 @@ import (
 )
 
 // keyLock is a set of mutexes by key. It keeps an entry only while somebody
-// holds the key or waits for it.
+// holds the key or waits for it. Whoever waits gets the key in the order of
+// arrival: a release hands it to the first in the channel's queue, and no call
+// that comes later can take it in between. So nobody waits for ever while the
+// holders come to an end. A waiter whose context ends leaves the queue.
 type keyLock struct {
 	mu      sync.Mutex
 	entries map[string]*keyEntry
@@ -50,7 +53,8 @@ func (l *keyLock) lock(ctx context.Context, key string) (unlock func(), err erro
 }
 
 // lockAll takes several keys, always in the same order, so that calls which
-// share some of them cannot block one another for ever.
+// share some of them cannot block one another for ever. It stands in the queue of
+// one key at a time.
 func (l *keyLock) lockAll(ctx context.Context, keys []string) (unlock func(), err error) {
 	sorted := slices.Compact(slices.Sorted(slices.Values(keys)))
 	held := make([]func(), 0, len(sorted))

@@ -3,6 +3,9 @@ package provider
 import (
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
+	"unicode"
 	"unique"
 )
 
@@ -53,3 +56,18 @@ func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 // MarshalLog returns the placeholder to logr back ends.
 func (Secret) MarshalLog() any { return redacted }
+
+var credentialWord = regexp.MustCompile(`[A-Za-z0-9+/=._~-]{16,}`)
+
+// Redact withholds what looks like a credential in a text of somebody else's, such as
+// an answer that repeats the request: a long word that mixes capital letters, small
+// ones and digits, as tokens and secret keys do, and as names of buckets, UUIDs and
+// access key IDs do not.
+func Redact(text string) string {
+	return credentialWord.ReplaceAllStringFunc(text, func(word string) string {
+		if !strings.ContainsFunc(word, unicode.IsUpper) || !strings.ContainsFunc(word, unicode.IsLower) || !strings.ContainsAny(word, "0123456789") {
+			return word
+		}
+		return redacted
+	})
+}

@@ -77,6 +77,27 @@ func TestSecretShowsNothing(t *testing.T) {
 	}
 }
 
+// TestRedact: what tokens, keys and assertions look like goes, and what people need to
+// find their things by stays.
+func TestRedact(t *testing.T) {
+	for text, want := range map[string]string{
+		"token JrKD0fUKsqNCBLIyh4zo2s8OZy1XM2v5 is bad":                     "token [redacted] is bad",
+		`Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJ4In0.c2lnbg`: "Authorization: Bearer [redacted]",
+		"secret=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1":                  "[redacted]",
+		"bucket-0f7a6c1e-1b7e-4d2c-9a51-2f6f8f1f4c10 of ba-0f7a6c1e-1b7e":   "",
+		"key AKIAIOSFODNN7EXAMPLE":                                          "",
+		"BucketAlreadyOwnedByYou, InvalidAccessKeyId":                       "",
+		"bücket " + strings.Repeat("a", 300):                                "",
+	} {
+		if want == "" {
+			want = text
+		}
+		if got := provider.Redact(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
 func FuzzSecret(f *testing.F) {
 	f.Add("abcABC+123456789012345678901234567890123")
 	f.Fuzz(func(t *testing.T, value string) {

@@ -20,9 +20,11 @@ const DefaultSigningRegion = "us-east-1"
 
 // Config configures New.
 type Config struct {
-	Endpoint        string // scheme://host[:port]
-	AccessKeyID     string // both empty make anonymous requests
-	SecretAccessKey string
+	Endpoint    string // scheme://host[:port]
+	AccessKeyID string // empty makes anonymous requests
+	// SecretAccessKey returns the other half of the key; nil is none. As a function
+	// it shows itself to no verb and no encoder.
+	SecretAccessKey func() string
 	SigningRegion   string // default DefaultSigningRegion
 	// VirtualHosted addresses buckets as host names instead of paths. Creating a
 	// bucket and reading its location always use the path.
@@ -56,7 +58,10 @@ func New(c Config) (*Client, error) {
 		(u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("S3 endpoint %q is not of the form scheme://host[:port]", u.Redacted())
 	}
-	if (c.AccessKeyID == "") != (c.SecretAccessKey == "") {
+	if c.SecretAccessKey == nil {
+		c.SecretAccessKey = func() string { return "" }
+	}
+	if (c.AccessKeyID == "") != (c.SecretAccessKey() == "") {
 		return nil, errors.New("S3 key is incomplete: access key ID and secret access key go together")
 	}
 	if c.SigningRegion == "" {
@@ -74,7 +79,7 @@ func New(c Config) (*Client, error) {
 		lookup = minio.BucketLookupDNS
 	}
 	client, err := minio.New(u.Host, &minio.Options{
-		Creds:        credentials.NewStaticV4(c.AccessKeyID, c.SecretAccessKey, ""),
+		Creds:        credentials.NewStaticV4(c.AccessKeyID, c.SecretAccessKey(), ""),
 		Secure:       u.Scheme == "https",
 		Transport:    rt,
 		Region:       c.SigningRegion,

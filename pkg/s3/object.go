@@ -44,6 +44,10 @@ func (c *Client) GetObjectVersion(ctx context.Context, bucket, key, version stri
 	if err != nil {
 		return nil, wrong(ctx, op, bucket, err)
 	}
+	if body == nil {
+		// minio-go's answer to a good status that is none of this operation's.
+		return nil, &Error{Op: op, Bucket: bucket, Cause: "no usable answer: it holds no object"}
+	}
 	defer func() { _ = body.Close() }()
 	if info.Size > objectLimit {
 		return nil, &Error{Op: op, Bucket: bucket, Cause: "the object is larger than 64 MiB"}

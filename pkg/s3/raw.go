@@ -50,7 +50,7 @@ func (c *Client) send(ctx context.Context, op, method, bucket, query string, con
 	if c.config.AccessKeyID != "" {
 		hash := sha256.Sum256(content)
 		req.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(hash[:]))
-		req = signer.SignV4(*req, c.config.AccessKeyID, c.config.SecretAccessKey, "", c.signing)
+		req = signer.SignV4(*req, c.config.AccessKeyID, c.config.SecretAccessKey(), "", c.signing)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

@@ -56,12 +56,15 @@ func newStore(t *testing.T, change ...func(*s3.Config)) *s3.Client {
 	return against(t, store.Handler("rma"), change...)
 }
 
+// static is a key that is always the same.
+func static(secret string) func() string { return func() string { return secret } }
+
 // against returns a client of the handler.
 func against(t *testing.T, h http.Handler, change ...func(*s3.Config)) *s3.Client {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	config := s3.Config{Endpoint: server.URL, AccessKeyID: testKey, SecretAccessKey: testSecret}
+	config := s3.Config{Endpoint: server.URL, AccessKeyID: testKey, SecretAccessKey: static(testSecret)}
 	for _, f := range change {
 		f(&config)
 	}
@@ -402,7 +405,7 @@ func TestNewRefusesWhatIsMalformed(t *testing.T) {
 		{Endpoint: ""}, {Endpoint: "host:80"}, {Endpoint: "ftp://host"}, {Endpoint: "http://"}, {Endpoint: "http://host/path"},
 		{Endpoint: "http://host?x=1"}, {Endpoint: "http://user:hidden@host"},
 		{Endpoint: "http://user:hidden@host\n"}, {Endpoint: "http://user:hidden@[::1"}, {Endpoint: "http://host", AccessKeyID: "a"},
-		{Endpoint: "http://host", SecretAccessKey: "hidden"},
+		{Endpoint: "http://host", SecretAccessKey: static("hidden")},
 	} {
 		_, err := s3.New(c)
 		if err == nil || strings.Contains(err.Error(), "hidden") {

@@ -50,7 +50,7 @@ func taggingClient(t *testing.T, s *tagServer) *s3.Client {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	c, err := s3.New(s3.Config{Endpoint: server.URL, AccessKeyID: "AK", SecretAccessKey: "SK"})
+	c, err := s3.New(s3.Config{Endpoint: server.URL, AccessKeyID: "AK", SecretAccessKey: static("SK")})
 	if err != nil {
 		t.Fatal(err)
 	}

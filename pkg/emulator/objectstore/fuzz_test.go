@@ -2,6 +2,9 @@ package objectstore
 
 import (
 	"bytes"
+	"encoding/xml"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
@@ -129,5 +132,100 @@ func FuzzRequestDocuments(f *testing.F) {
 				}
 			}
 		}
+	})
+}
+
+// FuzzTagsFromHeader: tags of a write are refused, or they are such that a document
+// of tags would have been accepted.
+func FuzzTagsFromHeader(f *testing.F) {
+	for _, seed := range []string{"", "a=b", "a=b&a=c", "a=%zz", "a", "=b", "%00=%0a", "aws:x=1", strings.Repeat("k", 129) + "=v", "k=" + strings.Repeat("v", 257), "ä=日&b=+%2B"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		tags, failed := tagsFromHeader(header)
+		if failed != nil {
+			if failed.status != 400 {
+				t.Errorf("%q: %v", header, failed)
+			}
+			return
+		}
+		if checkTags(tags, maxObjectTags) != nil || header != "" && len(tags) == 0 && strings.Trim(header, "&") != "" {
+			t.Errorf("%q: %v", header, tags)
+		}
+	})
+}
+
+// FuzzServe: no signed request is answered with a fault of the store's own, or with a
+// document that is none, and none changes somebody else's bucket.
+func FuzzServe(f *testing.F) {
+	const upload = "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\"00\"</ETag></Part></CompleteMultipartUpload>"
+	for _, v := range []string{
+		"abc", "ab", strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("k", 1025), "b%C3%BCcket", "a%2Fb", "..", "%2e%2e", "a%00b", "a%0Ab", "%ff", "192.168.1.1", "theirs",
+	} {
+		f.Add("PUT", "/"+v, "X-Amz-Acl", "private", "")
+		f.Add("PUT", "/theirs/"+v, "X-Amz-Tagging", v, "data")
+		f.Add("PUT", "/ours/"+v, "X-Amz-Copy-Source", "/theirs/"+v, "")
+		f.Add("GET", "/ours?list-type=2&prefix="+v+"&continuation-token="+v+"&max-keys="+v, "Range", "bytes="+v, "")
+		f.Add("GET", "/ours?versions&key-marker="+v+"&version-id-marker="+v+"&encoding-type=url", "If-Match", v, "")
+		f.Add("POST", "/ours/"+v+"?uploadId="+v, "X-Amz-Checksum-Crc32", v, upload)
+		f.Add("PUT", "/ours/"+v+"?partNumber="+v+"&uploadId="+v, "X-Amz-Decoded-Content-Length", v, "5\r\nhello\r\n0\r\n\r\n")
+	}
+	f.Add("PUT", "/ours?tagging", "Content-Md5", "x", "<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>")
+	f.Add("POST", "/theirs?delete", "", "", "<Delete><Object><Key>key</Key></Object></Delete>")
+	f.Add("DELETE", "/theirs/key?versionId=null", "X-Amz-Bypass-Governance-Retention", "true", "")
+	for _, sub := range []string{"policy", "acl", "versioning", "lifecycle", "cors", "object-lock", "publicAccessBlock", "website", "notification", "encryption", "uploads", "location"} {
+		f.Add("PUT", "/ours?"+sub, "X-Amz-Acl", "public-read", "<a/>")
+		f.Add("GET", "/theirs?"+sub, "", "", "")
+	}
+	l := newLab(f)
+	us, them := l.user("A"), l.user("B")
+	handler := l.store.Handler("rma")
+	serve := func(t testing.TB, c *client, method, path, name, value, body string) *httptest.ResponseRecorder {
+		r, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
+		if err != nil || r.URL.Host != strings.TrimPrefix(c.url, "http://") {
+			return nil // nothing that a client can send here
+		}
+		r.RequestURI = r.URL.RequestURI()
+		if name != "" && !strings.ContainsAny(name+value, "\r\n\x00") {
+			r.Header.Set(name, value)
+		}
+		if len(r.Header.Get("X-Amz-Date")) < 8 {
+			r.Header.Del("X-Amz-Date")
+		}
+		c.sign(r, []byte(body))
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	for _, made := range []*httptest.ResponseRecorder{
+		serve(f, us, "PUT", "/ours", "", "", ""), serve(f, them, "PUT", "/theirs", "", "", ""), serve(f, them, "PUT", "/theirs/key", "", "", "data"),
+	} {
+		if made.Code != http.StatusOK {
+			f.Fatalf("%d %s", made.Code, made.Body)
+		}
+	}
+	f.Fuzz(func(t *testing.T, method, path, name, value, body string) {
+		w := serve(t, us, method, path, name, value, body)
+		if w == nil {
+			return
+		}
+		if w.Code >= http.StatusInternalServerError && w.Code != http.StatusNotImplemented {
+			t.Errorf("%s %q: %d %s", method, path, w.Code, w.Body)
+		}
+		if text := w.Body.Bytes(); len(text) > 0 && w.Header().Get("Content-Type") == "application/xml" && method != http.MethodGet {
+			if err := xml.Unmarshal(text, new(anyXML)); err != nil {
+				t.Errorf("%s %q: %v in %q", method, path, err, text)
+			}
+		}
+		if data := serve(t, them, "GET", "/theirs/key", "", "", ""); data.Code != http.StatusOK || data.Body.String() != "data" {
+			t.Errorf("%s %q left of somebody else's object %d %q", method, path, data.Code, data.Body)
+		}
+		for _, b := range l.store.Buckets() {
+			if b.Name == "theirs" && b.Objects != 1 {
+				t.Errorf("%s %q: somebody else's bucket holds %d objects", method, path, b.Objects)
+			}
+		}
+		// What a bucket of ours holds does not grow with the length of the run.
+		serve(t, us, "DELETE", strings.SplitN(path, "?", 2)[0], "", "", "")
 	})
 }

@@ -109,7 +109,7 @@ func normalise(resp *http.Response, token string) *http.Response {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, errorBodyLimit))
 	_ = resp.Body.Close()
 	text, own := detailOf(raw, resp.Header.Get("Content-Type"))
-	fields := map[string]string{"detail": clip(strings.ReplaceAll(text, token, "[redacted]"))}
+	fields := map[string]string{"detail": clip(provider.Redact(strings.ReplaceAll(text, token, "[redacted]")))}
 	if !own {
 		fields[alienField] = "true"
 	}

@@ -184,7 +184,7 @@ func (p *Provider) client(endpoint string, key keyPair) (*s3.Client, error) {
 	c, err := s3.New(s3.Config{
 		Endpoint:        endpoint,
 		AccessKeyID:     key.id,
-		SecretAccessKey: key.secret.Reveal(),
+		SecretAccessKey: key.secret.Reveal,
 		Transport:       p.transport,
 		UserAgent:       p.config.UserAgent,
 	})

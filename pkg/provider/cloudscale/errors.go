@@ -128,9 +128,9 @@ func apiError(ctx context.Context, op string, err error) error {
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
-		return refuse(provider.ErrUnavailable, "%s: no answer of the API: %s", op, clip(u.Err.Error()))
+		return refuse(provider.ErrUnavailable, "%s: no answer of the API: %s", op, clip(provider.Redact(u.Err.Error())))
 	}
-	return refuse(provider.ErrUnavailable, "%s: the API's answer cannot be read: %s", op, clip(err.Error()))
+	return refuse(provider.ErrUnavailable, "%s: the API's answer cannot be read: %s", op, clip(provider.Redact(err.Error())))
 }
 
 // listError is apiError for calls that name no single thing: their 404 is about

@@ -201,7 +201,7 @@ func (s *session) grantAccount(ctx context.Context, b provider.Bucket, account s
 	}
 	client, err := s3.New(s3.Config{
 		Endpoint: g.Buckets[0].Endpoint, AccessKeyID: g.Credentials.AccessKeyID,
-		SecretAccessKey: g.Credentials.SecretAccessKey.Reveal(), SigningRegion: g.Buckets[0].SigningRegion,
+		SecretAccessKey: g.Credentials.SecretAccessKey.Reveal, SigningRegion: g.Buckets[0].SigningRegion,
 		VirtualHosted: s.o.VirtualHosted, Transport: s.o.Transport,
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ func (s *session) rotates(ctx context.Context, a access, b provider.Bucket, keep
 	}
 	a.Credentials = c
 	a.client, err = s3.New(s3.Config{
-		Endpoint: b.Endpoint, AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey.Reveal(),
+		Endpoint: b.Endpoint, AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey.Reveal,
 		SigningRegion: b.SigningRegion, VirtualHosted: s.o.VirtualHosted, Transport: s.o.Transport,
 	})
 	return a, err

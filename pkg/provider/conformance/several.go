@@ -33,7 +33,7 @@ func (s *session) grantSpan(ctx context.Context, account string, buckets ...prov
 		}
 		client, err := s3.New(s3.Config{
 			Endpoint: g.Buckets[i].Endpoint, AccessKeyID: g.Credentials.AccessKeyID,
-			SecretAccessKey: g.Credentials.SecretAccessKey.Reveal(), SigningRegion: g.Buckets[i].SigningRegion,
+			SecretAccessKey: g.Credentials.SecretAccessKey.Reveal, SigningRegion: g.Buckets[i].SigningRegion,
 			VirtualHosted: g.Buckets[i].VirtualHosted, Transport: s.o.Transport,
 		})
 		if err != nil {

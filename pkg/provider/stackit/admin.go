@@ -360,7 +360,7 @@ func (p *Provider) AdminClient(ctx context.Context, ref provider.BucketRef) (*s3
 // works at every endpoint.
 func (p *Provider) client(region, endpoint string, key provider.Credentials) (*s3.Client, error) {
 	c, err := s3.New(s3.Config{
-		Endpoint: endpoint, AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey.Reveal(),
+		Endpoint: endpoint, AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey.Reveal,
 		SigningRegion: region, Transport: p.transport, UserAgent: p.config.UserAgent,
 	})
 	if err != nil {

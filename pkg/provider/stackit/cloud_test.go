@@ -105,7 +105,7 @@ func mustGrant(t *testing.T, p *Provider, account, bucket string, mode provider.
 // s3As is a client with the key of an access.
 func (c *cloud) s3As(t *testing.T, key provider.Credentials) *s3.Client {
 	t.Helper()
-	client, err := s3.New(s3.Config{Endpoint: c.Endpoints[testRegion], AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey.Reveal()})
+	client, err := s3.New(s3.Config{Endpoint: c.Endpoints[testRegion], AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey.Reveal})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func conforms(t *testing.T, p *Provider) {
 				return nil, err
 			}
 			key := p.admins[b.Region].key
-			return s3.New(s3.Config{Endpoint: b.Endpoint, AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey.Reveal(), Transport: stubborn{}})
+			return s3.New(s3.Config{Endpoint: b.Endpoint, AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey.Reveal, Transport: stubborn{}})
 		},
 		Foreign: func(ctx context.Context, name string) (*s3.Client, func(context.Context) error, error) {
 			return foreign(ctx, p, name)
@@ -96,7 +96,7 @@ func foreign(ctx context.Context, p *Provider, name string) (owner *s3.Client, r
 		}
 	}
 	owner, err = s3.New(s3.Config{Endpoint: at.String(), AccessKeyID: key.credentials.AccessKeyID,
-		SecretAccessKey: key.credentials.SecretAccessKey.Reveal(), Transport: stubborn{}})
+		SecretAccessKey: key.credentials.SecretAccessKey.Reveal, Transport: stubborn{}})
 	if err != nil {
 		return nil, nil, err
 	}

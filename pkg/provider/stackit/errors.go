@@ -162,7 +162,7 @@ func readAnswer(body []byte) answer {
 		Loc  []any  `json:"loc"`
 	}
 	if json.Unmarshal(shape.Detail, &items) != nil {
-		a.text = clip(shape.Message)
+		a.text = clip(provider.Redact(shape.Message))
 		return a
 	}
 	var parts []string
@@ -179,7 +179,7 @@ func readAnswer(body []byte) answer {
 		a.asked = a.asked || askedPattern.MatchString(fmt.Sprint(last))
 		parts = append(parts, part)
 	}
-	a.text = clip(strings.Join(parts, "; "))
+	a.text = clip(provider.Redact(strings.Join(parts, "; ")))
 	return a
 }
 
@@ -212,7 +212,7 @@ func apiError(ctx context.Context, project, op string, err error) error {
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
-		return refuse(provider.ErrUnavailable, "%s: no answer of the API: %s", op, clip(u.Err.Error()))
+		return refuse(provider.ErrUnavailable, "%s: no answer of the API: %s", op, clip(provider.Redact(u.Err.Error())))
 	}
 	return refuse(provider.ErrUnavailable, "%s: the request was not sent or its answer not understood", op)
 }

@@ -28,6 +28,7 @@ const (
 	envToken        = "CLOUDSCALE_API_TOKEN"      //nolint:gosec // the name of a variable, not a credential
 	envTokenFile    = "CLOUDSCALE_API_TOKEN_FILE" //nolint:gosec // the name of a variable, not a credential
 	envAPIURL       = "CLOUDSCALE_API_URL"
+	envKubeconfig   = "KUBECONFIG"
 )
 
 // The names of the flags, in one place because code, documents and manifests
@@ -60,6 +61,17 @@ const (
 	flagTimeout         = "timeout"
 	flagAPIVersion      = "api-version"
 	flagRoot            = "root"
+	flagKubeconfig      = "kubeconfig"
+	flagFile            = "file"
+	flagAssumeNone      = "assume-none"
+	flagOnly            = "only"
+	flagKeepBucket      = "keep-bucket"
+	flagMinAge          = "min-age"
+	flagSeenFile        = "seen-file"
+	flagLookTwice       = "look-twice"
+	flagDelete          = "delete"
+	flagPurge           = "purge"
+	flagYes             = "yes"
 )
 
 const defaultDriverName = "cosi.zuber.dev"
@@ -85,14 +97,19 @@ type backendSettings struct {
 }
 
 func (s *backendSettings) bind(fs *pflag.FlagSet) {
+	s.bindReal(fs)
+	fs.BoolVar(&s.Emulate, flagEmulate, false,
+		"run against clouds inside this process, one back end each: no account, no network, nothing kept; credentials in the environment are not used")
+	s.emulatorSettings.bind(fs)
+}
+
+// bindReal binds the flags of those commands that look at what is there already.
+func (s *backendSettings) bindReal(fs *pflag.FlagSet) {
 	fs.StringVar(&s.DriverName, flagDriverName, defaultDriverName,
 		"name of the driver: what the sidecar and the classes call it, and the mark on everything it makes")
 	fs.StringVar(&s.ConfigFile, flagConfig, "",
 		"YAML file that lists the back ends; without it "+envToken+" or "+envTokenFile+" makes one named cloudscale, and "+
 			envStackitKey+", "+envStackitKeyPath+" or "+envStackitEmail+" one named stackit")
-	fs.BoolVar(&s.Emulate, flagEmulate, false,
-		"run against clouds inside this process, one back end each: no account, no network, nothing kept; credentials in the environment are not used")
-	s.emulatorSettings.bind(fs)
 }
 
 // emulatorSettings says what the emulator is like.

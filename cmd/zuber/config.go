@@ -72,6 +72,9 @@ const (
 	flagDelete          = "delete"
 	flagPurge           = "purge"
 	flagYes             = "yes"
+	flagRepair          = "repair"
+	flagAuditInterval   = "audit-interval"
+	flagAuditCallBudget = "audit-call-budget"
 )
 
 const defaultDriverName = "cosi.zuber.dev"
@@ -179,6 +182,9 @@ type serveSettings struct {
 	// MaxConcurrentRequests is how many requests a back end has under way at one
 	// endpoint.
 	MaxConcurrentRequests int
+	// AuditInterval is how often back ends are audited; 0 is never.
+	AuditInterval   time.Duration
+	AuditCallBudget int // calls a minute
 }
 
 func (s *serveSettings) bind(fs *pflag.FlagSet) {
@@ -194,6 +200,9 @@ func (s *serveSettings) bind(fs *pflag.FlagSet) {
 		"how long the deletion of a bucket waits for the revocation of its accesses before it revokes them itself; 0 does not wait")
 	fs.IntVar(&s.MaxConcurrentRequests, flagMaxConcurrent, transport.DefaultMaxConcurrent,
 		"how many requests a back end has under way at the same time at its cloud's API, and at each S3 endpoint; more wait for their turn")
+	fs.DurationVar(&s.AuditInterval, flagAuditInterval, 10*time.Minute,
+		"how often each back end is compared with what the driver has recorded, give or take a half; what differs is logged and counted, and not repaired; 0 turns it off")
+	fs.IntVar(&s.AuditCallBudget, flagAuditCallBudget, 300, "how many calls a minute that comparison makes of a back end's cloud, on average; it rests between buckets")
 	s.logSettings.bind(fs)
 }
 
@@ -212,6 +221,12 @@ func (s *serveSettings) check(c *collector) {
 	positive(c, flagShutdownTimeout, s.ShutdownTimeout)
 	if s.MaxConcurrentRequests < 1 || s.MaxConcurrentRequests > maxConcurrentMost {
 		c.addf("--%s is %d: it goes from 1 to %d", flagMaxConcurrent, s.MaxConcurrentRequests, maxConcurrentMost)
+	}
+	if s.AuditInterval < 0 {
+		c.addf("--%s is %s: it cannot be negative (0 turns it off)", flagAuditInterval, s.AuditInterval)
+	}
+	if s.AuditCallBudget < 1 {
+		c.addf("--%s is %d: it must be at least 1 (--%s 0 turns the comparison off)", flagAuditCallBudget, s.AuditCallBudget, flagAuditInterval)
 	}
 	if s.RevokeGrace < 0 {
 		c.addf("--%s is %s: it cannot be negative", flagRevokeGrace, s.RevokeGrace)

@@ -137,3 +137,17 @@ func (c *Client) Created(ctx context.Context) (map[string]time.Time, error) {
 	}
 	return made, nil
 }
+
+// IgnoresPublicACLs reports whether the bucket's public access block is the one that
+// IgnorePublicACLs sets.
+func (c *Client) IgnoresPublicACLs(ctx context.Context, bucket string) (bool, error) {
+	var answer struct {
+		XMLName                                                                     xml.Name
+		BlockPublicAcls, IgnorePublicAcls, BlockPublicPolicy, RestrictPublicBuckets bool
+	}
+	err := c.call(ctx, "GetPublicAccessBlock", bucket, "publicAccessBlock=", &answer)
+	if Code(err) == "NoSuchPublicAccessBlockConfiguration" {
+		return false, nil
+	}
+	return answer.IgnorePublicAcls && !answer.BlockPublicAcls && !answer.BlockPublicPolicy && !answer.RestrictPublicBuckets, err
+}

@@ -1,6 +1,10 @@
 package emulator
 
-import "github.com/zuber-storage/zuber/pkg/emulator/objectstore"
+import (
+	"fmt"
+
+	"github.com/zuber-storage/zuber/pkg/emulator/objectstore"
+)
 
 // BucketSettings returns what a bucket of any region and project is configured with.
 func (c *Cloudscale) BucketSettings(bucket string) (objectstore.Settings, error) {
@@ -26,12 +30,20 @@ func (c *Cloudscale) SetUserTags(id string, tags map[string]string) bool {
 	return false
 }
 
-// BucketSettings returns what a bucket of the region is configured with.
+// BucketSettings returns what a bucket of the region, of any project, is configured with.
 func (c *Stackit) BucketSettings(region, bucket string) (objectstore.Settings, error) {
-	return c.stores[region].Settings(bucket)
+	store := c.stores[region]
+	if store == nil {
+		return objectstore.Settings{}, fmt.Errorf("there is no region %q", region)
+	}
+	return store.Settings(bucket)
 }
 
 // SetBucketSettings replaces it behind everybody's back; see objectstore.Store.
 func (c *Stackit) SetBucketSettings(region, bucket string, s objectstore.Settings) error {
-	return c.stores[region].SetSettings(bucket, s)
+	store := c.stores[region]
+	if store == nil {
+		return fmt.Errorf("there is no region %q", region)
+	}
+	return store.SetSettings(bucket, s)
 }

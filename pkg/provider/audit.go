@@ -47,7 +47,9 @@ type Finding struct {
 type Auditor interface {
 	// Audit yields what differs, bucket by bucket. It changes nothing, and holds a
 	// bucket's lock while it looks at it. What a bucket's fault hides is not known
-	// before that is repaired. It yields an error once, as its last element.
+	// before that is repaired, and what somebody changes at that moment is left out. A
+	// bucket that cannot be looked at does not keep it from the others; the first error
+	// is yielded once, as the last element.
 	Audit(ctx context.Context) iter.Seq2[Finding, error]
 
 	// Repair looks at the finding's bucket again and puts right what of the finding

@@ -63,13 +63,15 @@ func (s *Store) SetSettings(name string, all Settings) error {
 		}
 		block.XMLName = xml.Name{}
 	}
-	b.policy, b.changes, b.pab = p, []policyChange{{policy: p}}, block
-	delete(b.config, taggingKind().word)
+	word := taggingKind().word
 	if all.Tagging != "" {
 		if _, refused := parseTagging([]byte(all.Tagging), maxBucketTags); refused != nil {
 			return fmt.Errorf("settings of bucket %s: the tags are refused with %s", name, refused.code)
 		}
-		b.config[taggingKind().word] = []byte(all.Tagging)
+		b.config[word] = []byte(all.Tagging)
+	} else {
+		delete(b.config, word)
 	}
+	b.policy, b.changes, b.pab = p, []policyChange{{policy: p}}, block
 	return nil
 }

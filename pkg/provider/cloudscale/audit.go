@@ -29,21 +29,27 @@ func (p *Provider) Audit(ctx context.Context) iter.Seq2[provider.Finding, error]
 			yield(provider.Finding{}, fmt.Errorf("audit: %w", err))
 			return
 		}
+		var first error // of a bucket that could not be looked at
 		for _, ref := range refs {
 			if err := transport.Rest(ctx); err != nil {
 				yield(provider.Finding{}, err)
 				return
 			}
 			faults, err := p.inspect(ctx, ref, nil)
-			if err != nil {
-				yield(provider.Finding{}, fmt.Errorf("audit bucket %q in region %q: %w", ref.Name, ref.Region, err))
-				return
+			switch {
+			case errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrConflict):
+				continue // somebody deletes or changes it at this moment
+			case err != nil && first == nil:
+				first = fmt.Errorf("audit bucket %q in region %q: %w", ref.Name, ref.Region, err)
 			}
 			for _, f := range faults {
 				if !yield(f.Finding, nil) {
 					return
 				}
 			}
+		}
+		if first != nil {
+			yield(provider.Finding{}, first)
 		}
 	}
 }

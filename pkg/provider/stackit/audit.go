@@ -55,13 +55,17 @@ func (p *Provider) auditRegion(ctx context.Context, region string, yield func(pr
 	if err != nil {
 		return err
 	}
+	var first error // of a bucket that could not be looked at
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if err := transport.Rest(ctx); err != nil {
 			return err
 		}
 		faults, err := p.inspect(ctx, provider.BucketRef{Name: name, Region: region}, nil)
-		if err != nil {
-			return fmt.Errorf("bucket %q: %w", name, err)
+		switch {
+		case errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrConflict):
+			continue // somebody deletes or changes it at this moment
+		case err != nil && first == nil:
+			first = fmt.Errorf("bucket %q: %w", name, err)
 		}
 		for _, f := range faults {
 			if !yield(f.Finding) {
@@ -69,7 +73,7 @@ func (p *Provider) auditRegion(ctx context.Context, region string, yield func(pr
 			}
 		}
 	}
-	return nil
+	return first
 }
 
 // Repair implements provider.Auditor.

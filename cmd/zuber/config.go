@@ -29,6 +29,7 @@ const (
 	envToken        = "CLOUDSCALE_API_TOKEN"      //nolint:gosec // the name of a variable, not a credential
 	envTokenFile    = "CLOUDSCALE_API_TOKEN_FILE" //nolint:gosec // the name of a variable, not a credential
 	envAPIURL       = "CLOUDSCALE_API_URL"
+	envKubeconfig   = "KUBECONFIG"
 )
 
 // The names of the flags, in one place because code, documents and manifests
@@ -61,6 +62,20 @@ const (
 	flagTimeout         = "timeout"
 	flagAPIVersion      = "api-version"
 	flagRoot            = "root"
+	flagKubeconfig      = "kubeconfig"
+	flagFile            = "file"
+	flagAssumeNone      = "assume-none"
+	flagOnly            = "only"
+	flagKeepBucket      = "keep-bucket"
+	flagMinAge          = "min-age"
+	flagSeenFile        = "seen-file"
+	flagLookTwice       = "look-twice"
+	flagDelete          = "delete"
+	flagPurge           = "purge"
+	flagYes             = "yes"
+	flagRepair          = "repair"
+	flagAuditInterval   = "audit-interval"
+	flagAuditCallBudget = "audit-call-budget"
 )
 
 const defaultDriverName = "cosi.zuber.dev"
@@ -86,14 +101,19 @@ type backendSettings struct {
 }
 
 func (s *backendSettings) bind(fs *pflag.FlagSet) {
+	s.bindReal(fs)
+	fs.BoolVar(&s.Emulate, flagEmulate, false,
+		"run against clouds inside this process, one back end each: no account, no network, nothing kept; credentials in the environment are not used")
+	s.emulatorSettings.bind(fs)
+}
+
+// bindReal binds the flags of those commands that look at what is there already.
+func (s *backendSettings) bindReal(fs *pflag.FlagSet) {
 	fs.StringVar(&s.DriverName, flagDriverName, defaultDriverName,
 		"name of the driver: what the sidecar and the classes call it, and the mark on everything it makes")
 	fs.StringVar(&s.ConfigFile, flagConfig, "",
 		"YAML file that lists the back ends; without it "+envToken+" or "+envTokenFile+" makes one named cloudscale, and "+
 			envStackitKey+", "+envStackitKeyPath+" or "+envStackitEmail+" one named stackit")
-	fs.BoolVar(&s.Emulate, flagEmulate, false,
-		"run against clouds inside this process, one back end each: no account, no network, nothing kept; credentials in the environment are not used")
-	s.emulatorSettings.bind(fs)
 }
 
 // emulatorSettings says what the emulator is like.
@@ -163,6 +183,9 @@ type serveSettings struct {
 	// MaxConcurrentRequests is how many requests a back end has under way at one
 	// endpoint.
 	MaxConcurrentRequests int
+	// AuditInterval is how often back ends are audited; 0 is never.
+	AuditInterval   time.Duration
+	AuditCallBudget int // calls a minute
 }
 
 func (s *serveSettings) bind(fs *pflag.FlagSet) {
@@ -178,6 +201,9 @@ func (s *serveSettings) bind(fs *pflag.FlagSet) {
 		"how long the deletion of a bucket waits for the revocation of its accesses before it revokes them itself; 0 does not wait")
 	fs.IntVar(&s.MaxConcurrentRequests, flagMaxConcurrent, transport.DefaultMaxConcurrent,
 		"how many requests a back end has under way at the same time at its cloud's API, and at each S3 endpoint; more wait for their turn")
+	fs.DurationVar(&s.AuditInterval, flagAuditInterval, 10*time.Minute,
+		"how often each back end is compared with what the driver has recorded, give or take a half; what differs is logged and counted, and not repaired; 0 turns it off")
+	fs.IntVar(&s.AuditCallBudget, flagAuditCallBudget, 300, "how many calls a minute that comparison makes of a back end's cloud, on average; it rests between buckets")
 	s.logSettings.bind(fs)
 }
 
@@ -196,6 +222,12 @@ func (s *serveSettings) check(c *collector) {
 	positive(c, flagShutdownTimeout, s.ShutdownTimeout)
 	if s.MaxConcurrentRequests < 1 || s.MaxConcurrentRequests > maxConcurrentMost {
 		c.addf("--%s is %d: it goes from 1 to %d", flagMaxConcurrent, s.MaxConcurrentRequests, maxConcurrentMost)
+	}
+	if s.AuditInterval < 0 {
+		c.addf("--%s is %s: it cannot be negative (0 turns it off)", flagAuditInterval, s.AuditInterval)
+	}
+	if s.AuditCallBudget < 1 {
+		c.addf("--%s is %d: it must be at least 1 (--%s 0 turns the comparison off)", flagAuditCallBudget, s.AuditCallBudget, flagAuditInterval)
 	}
 	if s.RevokeGrace < 0 {
 		c.addf("--%s is %s: it cannot be negative", flagRevokeGrace, s.RevokeGrace)

@@ -56,6 +56,7 @@ func metricsMarkdown() ([]byte, error) {
 	newReloads(registry, logr.Discard())
 	newVerdicts(registry)
 	newEndpoints(registry, logr.Discard())
+	newPatrol(nil, serveSettings{}, registry, logr.Discard())
 
 	var rows []metricRow
 	for _, c := range registry.seen {

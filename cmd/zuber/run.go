@@ -86,7 +86,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newServe(a), newSelftest(a), newEmulate(a), newVersion(a), newDocs(a))
+	root.AddCommand(newServe(a), newSelftest(a), newAudit(a), newGC(a), newEmulate(a), newVersion(a), newDocs(a))
 	return root
 }
 

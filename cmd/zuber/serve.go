@@ -104,8 +104,9 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 		return err
 	}
 	watch := newMonitor(backends, registry, logger)
+	audits := newPatrol(backends, s, registry, logger)
 	ready := func() error { return readiness(server, d, watch) }
-	return runAll(ctx, s, server, watch, registry, ready)
+	return runAll(ctx, s, server, watch, audits, registry, ready)
 }
 
 // graceOf turns the flag's "0 is none" into the driver's "negative is none".
@@ -119,7 +120,7 @@ func graceOf(s serveSettings) time.Duration {
 // runAll runs the parts of the server until ctx ends or one of them fails. The
 // HTTP side outlives the COSI side, so that a probe during the shutdown hears
 // "not ready" instead of nothing.
-func runAll(ctx context.Context, s serveSettings, server *cosi.Server, watch *monitor, gatherer prometheus.Gatherer, ready func() error) error {
+func runAll(ctx context.Context, s serveSettings, server *cosi.Server, watch *monitor, audits *patrol, gatherer prometheus.Gatherer, ready func() error) error {
 	logger := klog.FromContext(ctx)
 	web, err := newWebServer(ctx, s, gatherer, ready)
 	if err != nil {
@@ -138,6 +139,10 @@ func runAll(ctx context.Context, s serveSettings, server *cosi.Server, watch *mo
 	group.Go(func() error { return web.run(groupCtx, served) })
 	group.Go(func() error {
 		watch.run(groupCtx)
+		return nil
+	})
+	group.Go(func() error {
+		audits.run(groupCtx)
 		return nil
 	})
 	if err := group.Wait(); err != nil {

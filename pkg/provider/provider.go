@@ -270,6 +270,8 @@ type Resource struct {
 	Bucket  string
 	Region  string
 	Account string
+	// Name is what the cloud shows people, where that says more than the rest.
+	Name string
 }
 
 // Capabilities says what a provider can do.

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 )
@@ -110,4 +111,43 @@ func (c *Client) IgnorePublicACLs(ctx context.Context, bucket string) error {
 		`</PublicAccessBlockConfiguration>`
 	_, _, err := c.send(ctx, "PutPublicAccessBlock", http.MethodPut, bucket, "publicAccessBlock=", []byte(body))
 	return err
+}
+
+// Created returns when the buckets that the key owns were made, by their names.
+func (c *Client) Created(ctx context.Context) (map[string]time.Time, error) {
+	const op = "ListBuckets"
+	var answer struct {
+		XMLName xml.Name
+		Buckets struct {
+			Bucket []struct {
+				Name         string
+				CreationDate time.Time
+			}
+		}
+	}
+	if err := c.call(ctx, op, "", "", &answer); err != nil {
+		return nil, err
+	}
+	if answer.XMLName.Local != "ListAllMyBucketsResult" {
+		return nil, &Error{Op: op, StatusCode: http.StatusOK, Cause: "with a body that is no list of buckets"}
+	}
+	made := map[string]time.Time{}
+	for _, b := range answer.Buckets.Bucket {
+		made[b.Name] = b.CreationDate
+	}
+	return made, nil
+}
+
+// IgnoresPublicACLs reports whether the bucket's public access block is the one that
+// IgnorePublicACLs sets.
+func (c *Client) IgnoresPublicACLs(ctx context.Context, bucket string) (bool, error) {
+	var answer struct {
+		XMLName                                                                     xml.Name
+		BlockPublicAcls, IgnorePublicAcls, BlockPublicPolicy, RestrictPublicBuckets bool
+	}
+	err := c.call(ctx, "GetPublicAccessBlock", bucket, "publicAccessBlock=", &answer)
+	if Code(err) == "NoSuchPublicAccessBlockConfiguration" {
+		return false, nil
+	}
+	return answer.IgnorePublicAcls && !answer.BlockPublicAcls && !answer.BlockPublicPolicy && !answer.RestrictPublicBuckets, err
 }

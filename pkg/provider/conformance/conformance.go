@@ -82,6 +82,8 @@ func Checks(o Options) []Check {
 		{"purge empties versions, delete markers and unfinished uploads", deletePurges},
 		{"delete is idempotent", deleteIdempotent},
 		{"nothing that carries our mark remains after delete", nothingRemains},
+		{"an audit finds nothing in what is right, and repairs a policy that was removed", auditRepairs},
+		{"a bucket has an age, and what is in use is not reclaimed", reclaimHolds},
 		{"every method returns at once when its context has ended", cancelledReturns},
 	}
 	if !o.SingleBucket {

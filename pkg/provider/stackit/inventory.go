@@ -72,7 +72,7 @@ func (p *Provider) inventoryOf(ctx context.Context, region string, yield func(pr
 			continue
 		}
 		// An announcement whose bucket does not exist tells no name.
-		if !yield(provider.Resource{Kind: provider.KindOwner, ID: g.id, Bucket: announced[g.name], Region: region}) {
+		if !yield(provider.Resource{Kind: provider.KindOwner, ID: g.id, Bucket: announced[g.name], Region: region, Name: g.name}) {
 			return errStopped
 		}
 	}

@@ -74,5 +74,6 @@ type planeTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (p *planeTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	spend(req.Context())
 	return p.gates.at(Endpoint{p.plane, strings.ToLower(req.URL.Host)}).RoundTrip(req)
 }

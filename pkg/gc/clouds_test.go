@@ -273,7 +273,7 @@ func TestEveryCallMayBeTheLast(t *testing.T) {
 // put stores an object with the key of an access.
 func (s *scene) put(a provider.Access, bucket string) {
 	s.Helper()
-	client, err := s3.New(s3.Config{Endpoint: a.Buckets[0].Endpoint, AccessKeyID: a.Credentials.AccessKeyID, SecretAccessKey: a.Credentials.SecretAccessKey.Reveal()})
+	client, err := s3.New(s3.Config{Endpoint: a.Buckets[0].Endpoint, AccessKeyID: a.Credentials.AccessKeyID, SecretAccessKey: a.Credentials.SecretAccessKey.Reveal})
 	if err != nil {
 		s.Fatal(err)
 	}

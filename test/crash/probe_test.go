@@ -13,7 +13,7 @@ import (
 
 // client speaks S3 with a key.
 func (w *world) client(k key) (*s3.Client, error) {
-	return s3.New(s3.Config{Endpoint: w.endpoint(), AccessKeyID: k.id, SecretAccessKey: k.secret, Transport: w.transport})
+	return s3.New(s3.Config{Endpoint: w.endpoint(), AccessKeyID: k.id, SecretAccessKey: func() string { return k.secret }, Transport: w.transport})
 }
 
 // admin speaks S3 with a key that may do everything in the bucket.

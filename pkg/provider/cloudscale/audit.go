@@ -192,7 +192,7 @@ func (p *Provider) whereIs(ctx context.Context, o *owner) (string, error) {
 	}
 	for _, region := range regions {
 		there := *o
-		there.record.region, there.record.endpoint = region, ""
+		there.region, there.endpoint = region, ""
 		loc, err := p.locate(ctx, &there)
 		if err != nil {
 			return "", err

@@ -67,8 +67,8 @@ func (p *Provider) readLedger(ctx context.Context, o owner, current string) (*le
 			l.garbled = append(l.garbled, u.id)
 		}
 	}
-	named, err := namedIn(current)
-	if err != nil {
+	named, ok := namedIn(current)
+	if !ok {
 		return l, nil // nothing can be told from it
 	}
 	all := slices.Clone(l.members)
@@ -105,14 +105,15 @@ func (p *Provider) readLedger(ctx context.Context, o owner, current string) (*le
 	return l, nil
 }
 
-// namedIn returns the accesses that the Sids of a policy name, without their uids.
-func namedIn(policy string) ([]member, error) {
+// namedIn returns the accesses that the Sids of a policy name, without their uids;
+// false if the policy is not of the driver's form.
+func namedIn(policy string) ([]member, bool) {
 	if policy == "" {
-		return nil, nil
+		return nil, true
 	}
 	var doc policyDocument
-	if err := json.Unmarshal([]byte(policy), &doc); err != nil {
-		return nil, err
+	if json.Unmarshal([]byte(policy), &doc) != nil {
+		return nil, false
 	}
 	found := map[string]member{}
 	for _, s := range doc.Statement {
@@ -128,7 +129,7 @@ func namedIn(policy string) ([]member, error) {
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b member) int { return strings.Compare(a.id, b.id) }), nil
+	return slices.SortedFunc(maps.Values(found), func(a, b member) int { return strings.Compare(a.id, b.id) }), true
 }
 
 // policyFaults tells what is wrong. Tags come first: the policy is rendered from them.

@@ -136,14 +136,23 @@ func (p *Provider) faults(ctx context.Context, ref provider.BucketRef) ([]fault,
 		return nil, err
 	case !ours(b.tags, p.config.DriverName, b.Name):
 		return p.faultsOfTheirs(ctx, b, whole)
-	case b.malformed != nil:
-		return []fault{finding(provider.DriftTags, whole, b.malformed.Error(), "restore the tag, or delete the accesses and the tag")}, nil
+	}
+	if garbled := said(b.malformed); garbled != "" {
+		return []fault{finding(provider.DriftTags, whole, garbled, "restore the tag, or delete the accesses and the tag")}, nil
 	}
 	return p.faultsOf(ctx, b, whole)
 }
 
 func finding(drift provider.Drift, r provider.Resource, problem, remedy string) fault {
 	return fault{Finding: provider.Finding{Drift: drift, Resource: r, Problem: problem, Remedy: remedy}}
+}
+
+// said is the text of a fault that is a finding, "" for none.
+func said(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 const repairRemedy = "run zuber audit --repair"
@@ -159,14 +168,15 @@ func (f fault) by(fix func(context.Context) error) fault {
 func (p *Provider) faultsOfTheirs(ctx context.Context, b *bucket, whole provider.Resource) ([]fault, error) {
 	untouched := untagged(b.tags)
 	err := p.readExisting(ctx, b)
+	garbled := said(b.malformed)
 	switch {
 	case errors.Is(err, provider.ErrPermissionDenied):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case b.malformed != nil && strings.Contains(b.document, sidsOf(p.config.DriverName)):
-		return []fault{finding(provider.DriftTags, whole, b.malformed.Error(), "restore the statement, or delete the accesses and the statement")}, nil
-	case b.malformed != nil:
+	case garbled != "" && strings.Contains(b.document, sidsOf(p.config.DriverName)):
+		return []fault{finding(provider.DriftTags, whole, garbled, "restore the statement, or delete the accesses and the statement")}, nil
+	case garbled != "":
 		return nil, nil
 	case len(b.entries) == 0 && untouched && b.document != "":
 		if members, ok := membersIn(b.document, b.adminURN); ok && samePolicy(b.document, render(b.Name, b.adminURN, members)) {

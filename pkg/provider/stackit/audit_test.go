@@ -135,14 +135,14 @@ func TestAuditRepairs(t *testing.T) {
 		}, []provider.Drift{provider.DriftAdmin}},
 		"the admin is not exempt": {func(a *audited) {
 			a.edit(auditedBucket, func(s string) string {
-				s = strings.Replace(s, `"`+a.adminURN()+`"`, `"`+a.groups()[0].URN+`"`, 1)
+				s = strings.Replace(s, `"`+a.adminURN()+`"`, `"`+a.group(0).URN+`"`, 1)
 				return strings.Replace(s, `"Action":"s3:*"`, `"Action":"s3:GetObject"`, 1)
 			}, nil)
 		}, []provider.Drift{provider.DriftAdmin}},
 		"the ledger is lost": {func(a *audited) { a.edit(auditedBucket, nil, untag(tagAccess)) }, []provider.Drift{provider.DriftTags, provider.DriftTags}},
 		"a URN is wrong": {func(a *audited) {
 			a.edit(auditedBucket, nil, func(s string) string {
-				short := strings.TrimPrefix(a.groups()[0].URN, stem(a.adminURN()))
+				short := strings.TrimPrefix(a.group(0).URN, stem(a.adminURN()))
 				return strings.Replace(s, ":"+short, ":wrong", 1)
 			})
 		}, []provider.Drift{provider.DriftPolicy, provider.DriftTags}},
@@ -184,6 +184,18 @@ func TestAuditRepairs(t *testing.T) {
 	}
 }
 
+// group is the credentials group of the n-th access.
+func (a *audited) group(n int) emulator.Group {
+	a.Helper()
+	for _, g := range a.groups() {
+		if g.DisplayName == groupName(fmt.Sprintf("ba-6a1e3b5c-9d2f-4e7a-8b1c-%012d", n)) {
+			return g
+		}
+	}
+	a.Fatalf("access %d has no group", n)
+	return emulator.Group{}
+}
+
 func (a *audited) adminURN() string {
 	for _, g := range a.Groups() {
 		if g.DisplayName == adminName(a.driver) {
@@ -200,12 +212,7 @@ func TestAuditMissingUser(t *testing.T) {
 	for n, bucket := range map[int]string{0: auditedBucket, 2: personsBucket} {
 		t.Run(bucket, func(t *testing.T) {
 			a := newAudited(t)
-			id := a.access[n].IdentityID
-			for _, g := range a.groups() {
-				if g.DisplayName == groupName(fmt.Sprintf("ba-6a1e3b5c-9d2f-4e7a-8b1c-%012d", n)) {
-					id = g.ID
-				}
-			}
+			id := a.group(n).ID
 			a.must(a.process().removeGroup(t.Context(), testRegion, id))
 			found := a.find()
 			if len(found) != 1 || found[0].Drift != provider.DriftMissingUser || found[0].ID != id || found[0].Bucket != bucket {
@@ -236,7 +243,7 @@ func TestAuditLeavesAlone(t *testing.T) {
 			a.edit(auditedBucket, nil, replaced("<Key>"+tagAccess+"00</Key><Value>RW", "<Key>"+tagAccess+"00</Key><Value>XX"))
 		}, provider.DriftTags},
 		"the admin is locked out": {func(a *audited) {
-			a.edit(auditedBucket, replaced(`"`+a.adminURN()+`"`, `"`+a.groups()[0].URN+`"`), nil)
+			a.edit(auditedBucket, replaced(`"`+a.adminURN()+`"`, `"`+a.group(0).URN+`"`), nil)
 		}, provider.DriftAdmin},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -153,6 +153,7 @@ func (s *logSettings) check(c *collector) {
 type serveSettings struct {
 	backendSettings
 	logSettings
+	companionSettings
 	Endpoint        string
 	MetricsAddress  string
 	AllowDeleteAll  bool
@@ -177,11 +178,13 @@ func (s *serveSettings) bind(fs *pflag.FlagSet) {
 		"how long the deletion of a bucket waits for the revocation of its accesses before it revokes them itself; 0 does not wait")
 	fs.IntVar(&s.MaxConcurrentRequests, flagMaxConcurrent, transport.DefaultMaxConcurrent,
 		"how many requests a back end has under way at the same time at its cloud's API, and at each S3 endpoint; more wait for their turn")
+	s.companionSettings.bind(fs)
 	s.logSettings.bind(fs)
 }
 
-func (s *serveSettings) check(c *collector) {
+func (s *serveSettings) check(c *collector, env environment) {
 	s.backendSettings.check(c)
+	s.companionSettings.check(c, env)
 	s.logSettings.check(c)
 	if err := checkEndpoint(s.Endpoint); err != nil {
 		c.addf("--%s %q: %v", flagEndpoint, s.Endpoint, err)

@@ -189,7 +189,7 @@ func bound(t *testing.T, env environment, args ...string) serveSettings {
 		t.Fatal(err)
 	}
 	c.apply(env)
-	s.check(c)
+	s.check(c, env)
 	if err := c.err(); err != nil {
 		t.Fatal(err)
 	}

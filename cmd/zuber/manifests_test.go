@@ -138,8 +138,8 @@ func TestKustomizations(t *testing.T) {
 			}
 		}
 	}
-	if found != 6 {
-		t.Errorf("%d kustomizations, want 6", found)
+	if found != 8 {
+		t.Errorf("%d kustomizations, want 8", found)
 	}
 }
 

@@ -62,7 +62,6 @@ const (
 	flagTimeout         = "timeout"
 	flagAPIVersion      = "api-version"
 	flagRoot            = "root"
-	flagKubeconfig      = "kubeconfig"
 	flagFile            = "file"
 	flagAssumeNone      = "assume-none"
 	flagOnly            = "only"
@@ -174,6 +173,7 @@ func (s *logSettings) check(c *collector) {
 type serveSettings struct {
 	backendSettings
 	logSettings
+	companionSettings
 	Endpoint        string
 	MetricsAddress  string
 	AllowDeleteAll  bool
@@ -204,11 +204,13 @@ func (s *serveSettings) bind(fs *pflag.FlagSet) {
 	fs.DurationVar(&s.AuditInterval, flagAuditInterval, 10*time.Minute,
 		"how often each back end is compared with what the driver has recorded, give or take a half; what differs is logged and counted, and not repaired; 0 turns it off")
 	fs.IntVar(&s.AuditCallBudget, flagAuditCallBudget, 300, "how many calls a minute that comparison makes of a back end's cloud, on average; it rests between buckets")
+	s.companionSettings.bind(fs)
 	s.logSettings.bind(fs)
 }
 
-func (s *serveSettings) check(c *collector) {
+func (s *serveSettings) check(c *collector, env environment) {
 	s.backendSettings.check(c)
+	s.companionSettings.check(c, env)
 	s.logSettings.check(c)
 	if err := checkEndpoint(s.Endpoint); err != nil {
 		c.addf("--%s %q: %v", flagEndpoint, s.Endpoint, err)

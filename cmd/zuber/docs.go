@@ -47,14 +47,24 @@ func generatedFiles(root string, commands *cobra.Command) (map[string][]byte, er
 	if readme, err = between(readme, "parameters", parametersMarkdown()); err != nil {
 		return nil, fmt.Errorf("README.md: %w", err)
 	}
+	beside, err := os.ReadFile(filepath.Join(root, "docs", "companion.md")) //nolint:gosec // the repository's own file
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range map[string]string{"annotations": annotationsMarkdown(), "envkeys": envKeysMarkdown()} {
+		if beside, err = between(beside, name, text); err != nil {
+			return nil, fmt.Errorf("docs/companion.md: %w", err)
+		}
+	}
 	metrics, err := metricsMarkdown()
 	if err != nil {
 		return nil, err
 	}
 	return map[string][]byte{
-		"README.md":       readme,
-		"docs/flags.md":   flagsMarkdown(commands),
-		"docs/metrics.md": metrics,
+		"README.md":         readme,
+		"docs/companion.md": beside,
+		"docs/flags.md":     flagsMarkdown(commands),
+		"docs/metrics.md":   metrics,
 	}, nil
 }
 
@@ -115,6 +125,7 @@ Credentials are not flags, so that no process list shows them:
 | ` + "`" + envStackitRegion + "`" + ` | The only region to serve. Default: eu01 and eu02. |
 | ` + "`" + envStackitTokenURL + "`" + ` | Token endpoint for a key. Default: the one that the key names. |
 | ` + "`" + envStackitFederationURL + "`" + ` | Token endpoint for federation. Default: STACKIT's own. |
+| ` + "`" + envPodNamespace + "`" + ` | Namespace of the driver, for the Lease of the companion. Default: that of the ServiceAccount or of the kubeconfig. |
 | ` + "`" + envStackitAPIURL + "`" + ` | Base URL of STACKIT's control plane. Default: STACKIT's own. |
 `)
 	for _, cmd := range root.Commands() {

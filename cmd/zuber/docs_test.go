@@ -42,17 +42,19 @@ func TestDocsCommand(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "docs"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	readme := readRoot(t, "README.md")
-	stale := regexp.MustCompile(`(?s)(<!-- begin parameters -->\n).*(<!-- end parameters -->)`).ReplaceAllString(readme, "${1}stale\n$2")
-	if stale == readme {
-		t.Fatal("the README has no parameter table to make stale")
+	for name, table := range map[string]string{"README.md": "parameters", "docs/companion.md": "annotations"} {
+		text := readRoot(t, name)
+		stale := regexp.MustCompile(`(?s)(<!-- begin `+table+` -->\n).*(<!-- end `+table+` -->)`).ReplaceAllString(text, "${1}stale\n$2")
+		if stale == text {
+			t.Fatalf("%s has no table of %s to make stale", name, table)
+		}
+		writeFile(t, filepath.Join(dir, name), stale)
 	}
-	writeFile(t, filepath.Join(dir, "README.md"), stale)
 	for range 2 {
 		if got := command(t, nil, "docs", "--root", dir); got.code != exitOK {
 			t.Fatal(got)
 		}
-		for _, name := range []string{"README.md", "docs/flags.md", "docs/metrics.md"} {
+		for _, name := range []string{"README.md", "docs/companion.md", "docs/flags.md", "docs/metrics.md"} {
 			raw, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil || string(raw) != readRoot(t, name) {
 				t.Errorf("%s differs from the repository's (%v)", name, err)

@@ -138,8 +138,8 @@ func TestKustomizations(t *testing.T) {
 			}
 		}
 	}
-	if found != 7 {
-		t.Errorf("%d kustomizations, want 7", found)
+	if found != 9 {
+		t.Errorf("%d kustomizations, want 9", found)
 	}
 }
 

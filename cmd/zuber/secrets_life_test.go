@@ -296,7 +296,7 @@ func TestSecretsStayInside(t *testing.T) {
 			t.Errorf("%d values passed as %s, want %d at least: %v", n, what, least, w.kinds())
 		}
 	}
-	out.wantClean(t, w.secrets, canary, w.one("secret_key"))
+	out.wantClean(t, w.secrets, w.one("secret_key"))
 }
 
 // rotate replaces an access's key and the service account's, with a failure each.

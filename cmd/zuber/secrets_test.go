@@ -47,7 +47,7 @@ func spellings() map[string]spelling {
 		"hex":             {2, func(s string) string { return hex.EncodeToString([]byte(s)) }},
 		"HEX":             {2, func(s string) string { return fmt.Sprintf("%X", s) }},
 		"spaced hex":      {3, func(s string) string { return fmt.Sprintf("% x", s) }},
-		"numbers":         {4, func(s string) string { return strings.Trim(fmt.Sprint([]byte(s)), "[]") }},
+		"numbers":         {4, func(s string) string { return strings.Trim(fmt.Sprintf("%d", []byte(s)), "[]") }},
 		"URL query":       {1, url.QueryEscape},
 		"URL path":        {1, url.PathEscape},
 		"quoted":          {1, func(s string) string { return strings.Trim(fmt.Sprintf("%q", s), `"`) }},
@@ -156,7 +156,7 @@ func (c *channels) add(channel string, texts ...string) {
 // wantClean fails the test if a secret got out. The canary, which is none, must have
 // got out everywhere: what does not show it was not captured. Last a secret is planted
 // into each channel in each spelling, and must be found there.
-func (c *channels) wantClean(t *testing.T, s *secrets, canary, planted string) {
+func (c *channels) wantClean(t *testing.T, s *secrets, planted string) {
 	t.Helper()
 	sc, bird := s.scanner(), newSecrets()
 	bird.add("canary", canary)

@@ -85,7 +85,7 @@ func selftest(ctx context.Context, a *app, s selftestSettings, specs []backendSp
 		logger = newLogger(a.stderr, logSettings{Verbosity: s.Verbosity, Format: formatText})
 	}
 	ctx = klog.NewContext(ctx, logger) // for what asks a provider without the driver
-	client, err := cosi.NewClient(cosi.Options{Driver: d, Logger: logger, Version: readBuild().Version})
+	client, err := cosi.NewClient(cosi.Options{Driver: d, Logger: logger, Version: readBuild().Version}) //nolint:contextcheck // it ends with Close
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 
+	"github.com/zuber-storage/zuber/pkg/companion"
 	"github.com/zuber-storage/zuber/pkg/cosi"
 	"github.com/zuber-storage/zuber/pkg/driver"
 )
@@ -34,7 +35,7 @@ second one at once.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c.apply(a.env)
 		warnUnknown(a.stderr, cmd.Root(), a.env)
-		s.check(c)
+		s.check(c, a.env)
 		specs := s.resolve(c, a.env)
 		if err := c.err(); err != nil {
 			return err
@@ -78,12 +79,17 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	for _, b := range backends {
 		logger.Info("Back end configured", "backend", b.Name, "provider", b.Kind)
 	}
-	d, err := driver.New(driver.Config{
+	beside := newCompanion(ctx, s)
+	config := driver.Config{
 		Name:           s.DriverName,
 		Backends:       backends,
 		AllowDeleteAll: s.AllowDeleteAll,
 		RevokeGrace:    graceOf(s),
-	})
+	}
+	if beside != nil {
+		config.WipeOnDelete = beside.WipeOnDelete
+	}
+	d, err := driver.New(config)
 	if err != nil {
 		return err
 	}
@@ -91,7 +97,7 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 		logger.Info("Warning: no credentials, serving unconfigured: every call is refused until the driver is restarted with "+
 			envToken+", "+envTokenFile+", "+envStackitKeyPath+" or --"+flagConfig, "driver", d.Name())
 	}
-	server, err := cosi.NewServer(cosi.Options{
+	server, err := cosi.NewServer(cosi.Options{ //nolint:contextcheck // it ends with Serve
 		Driver:          d,
 		Endpoint:        s.Endpoint,
 		RPCTimeout:      s.RPCTimeout,
@@ -106,7 +112,7 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	watch := newMonitor(backends, registry, logger)
 	audits := newPatrol(backends, s, registry, logger)
 	ready := func() error { return readiness(server, d, watch) }
-	return runAll(ctx, s, server, watch, audits, registry, ready)
+	return runAll(ctx, s, server, parts{watch: watch, audits: audits, beside: beside, gatherer: registry, ready: ready})
 }
 
 // graceOf turns the flag's "0 is none" into the driver's "negative is none".
@@ -117,12 +123,21 @@ func graceOf(s serveSettings) time.Duration {
 	return s.RevokeGrace
 }
 
+// parts are what runs around the server.
+type parts struct {
+	watch    *monitor
+	audits   *patrol
+	beside   *companion.Companion // may be nil
+	gatherer prometheus.Gatherer
+	ready    func() error
+}
+
 // runAll runs the parts of the server until ctx ends or one of them fails. The
 // HTTP side outlives the COSI side, so that a probe during the shutdown hears
 // "not ready" instead of nothing.
-func runAll(ctx context.Context, s serveSettings, server *cosi.Server, watch *monitor, audits *patrol, gatherer prometheus.Gatherer, ready func() error) error {
+func runAll(ctx context.Context, s serveSettings, server *cosi.Server, p parts) error {
 	logger := klog.FromContext(ctx)
-	web, err := newWebServer(ctx, s, gatherer, ready)
+	web, err := newWebServer(ctx, s, p.gatherer, p.ready)
 	if err != nil {
 		return err
 	}
@@ -138,13 +153,19 @@ func runAll(ctx context.Context, s serveSettings, server *cosi.Server, watch *mo
 	})
 	group.Go(func() error { return web.run(groupCtx, served) })
 	group.Go(func() error {
-		watch.run(groupCtx)
+		p.watch.run(groupCtx)
 		return nil
 	})
 	group.Go(func() error {
-		audits.run(groupCtx)
+		p.audits.run(groupCtx)
 		return nil
 	})
+	if p.beside != nil {
+		group.Go(func() error {
+			p.beside.Run(groupCtx)
+			return nil
+		})
+	}
 	if err := group.Wait(); err != nil {
 		return err
 	}

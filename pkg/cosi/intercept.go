@@ -104,7 +104,7 @@ func (i *interceptor) recovered(ctx context.Context, m calledMethod, req any, ha
 	}
 	// The stubs of what a face lacks answer with a status of their own. Any other,
 	// wrapped or not, is of a library below and says nothing about this call.
-	own, ok := err.(interface{ GRPCStatus() *status.Status }) //nolint:errorlint // a wrapped one is not meant
+	own, ok := err.(interface{ GRPCStatus() *status.Status })
 	if !ok || own.GRPCStatus().Code() != codes.Unimplemented {
 		err = statusOf(ctx, m.version, i.limit, err)
 	}

@@ -101,7 +101,7 @@ func (d *Driver) pick(name string) (Backend, error) {
 //   - ErrPrecondition when unconfigured, when accesses to the bucket are live
 //     and the grace that began with the first DeleteBucket has not run out, and
 //     when the bucket holds data that its policy gives up but the process-wide
-//     gate protects;
+//     gate protects, unless Config.WipeOnDelete gives it up;
 //   - ErrUnavailable, with the progress, when there is more data to delete than
 //     fits into one call: the repetition goes on.
 func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[string]string) error {
@@ -139,6 +139,10 @@ func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[s
 	purge := policy == provider.DeleteAll && d.allowDeleteAll
 	opts := provider.DeleteOptions{Purge: purge, PurgeOwn: d.allowDeleteAll}
 	err = d.sliced(ctx, func(ctx context.Context) error { return backend.Provider.DeleteBucket(ctx, ref, opts) })
+	if errors.Is(err, provider.ErrNotEmpty) && !purge && d.wiped(ctx, ref, bucketID) {
+		opts.Purge = true
+		err = d.sliced(ctx, func(ctx context.Context) error { return backend.Provider.DeleteBucket(ctx, ref, opts) })
+	}
 	switch {
 	case errors.Is(err, provider.ErrNotEmpty) && policy == provider.DeleteAll && !purge:
 		return fmt.Errorf("bucket %s: %w: it holds data; its bucketDeletionPolicy is DeleteAll, but this driver may not delete data: "+
@@ -150,6 +154,12 @@ func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[s
 	}
 	d.live.deleted(liveKey(id))
 	return nil
+}
+
+// wiped reports whether the data goes because its owner says so. What the driver
+// did not make is never emptied.
+func (d *Driver) wiped(ctx context.Context, ref provider.BucketRef, bucketID string) bool {
+	return d.wipeOnDelete != nil && !ref.AccessOnly && d.wipeOnDelete(ctx, bucketID)
 }
 
 // notGone turns a provider's ErrNotFound into ErrUnavailable. What is absent is

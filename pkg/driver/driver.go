@@ -7,6 +7,7 @@ package driver
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -37,6 +38,10 @@ type Config struct {
 	// AllowDeleteAll is the process-wide gate: without it no bucket that holds
 	// data is ever deleted, whatever its deletion policy says.
 	AllowDeleteAll bool
+	// WipeOnDelete reports whether whoever claimed the bucket with that ID, and is
+	// allowed to, asks for its data to be deleted with it. Any doubt is false. It is
+	// asked about a bucket that holds data only; nil is nobody.
+	WipeOnDelete func(ctx context.Context, bucketID string) bool
 	// RevokeGrace is how long DeleteBucket is refused while accesses to the
 	// bucket live; zero means DefaultRevokeGrace, a negative value none.
 	RevokeGrace time.Duration
@@ -54,6 +59,7 @@ type Driver struct {
 	backends       []Backend
 	byName         map[string]Backend
 	allowDeleteAll bool
+	wipeOnDelete   func(ctx context.Context, bucketID string) bool
 	grace          time.Duration
 	slice          time.Duration
 	now            func() time.Time
@@ -75,6 +81,7 @@ func New(cfg Config) (*Driver, error) {
 		backends:       append([]Backend(nil), cfg.Backends...),
 		byName:         make(map[string]Backend, len(cfg.Backends)),
 		allowDeleteAll: cfg.AllowDeleteAll,
+		wipeOnDelete:   cfg.WipeOnDelete,
 		grace:          cfg.RevokeGrace,
 		slice:          cmp.Or(cfg.DeleteSlice, DefaultDeleteSlice),
 		now:            cfg.Now,

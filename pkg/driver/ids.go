@@ -72,6 +72,16 @@ func ParseBucketID(s string) (BucketID, error) {
 	return id, nil
 }
 
+// BucketName returns the name at the cloud of the bucket with that ID, which may
+// be <region>/<bucket>, too: people write it for existing buckets.
+func BucketName(bucketID string) (string, error) {
+	if region, name, found := strings.Cut(bucketID, "/"); found && goodPart(region) && goodPart(name) {
+		return name, nil
+	}
+	id, err := ParseBucketID(bucketID)
+	return id.Bucket, err
+}
+
 // AccountID is COSI's account ID in its parts:
 // <backend>/<account name>[/<identity ID>]. It names the principal, never one
 // of its keys.

@@ -24,6 +24,21 @@ func TestParseBucketID(t *testing.T) {
 	}
 }
 
+func TestBucketName(t *testing.T) {
+	for in, want := range map[string]string{
+		"rma/bucket-1": "bucket-1", "cloudscale/rma/bucket-1": "bucket-1", "cloudscale/rma/bucket-1/abc.D/accessOnly": "bucket-1",
+	} {
+		if got, err := BucketName(in); err != nil || got != want {
+			t.Errorf("BucketName(%q) = %q, %v", in, got, err)
+		}
+	}
+	for _, in := range []string{"", "bucket-1", "/bucket-1", "rma/", "../bucket-1", "rma/..", "a//b", "arn:aws:s3:::bucket"} {
+		if got, err := BucketName(in); got != "" || !errors.Is(err, provider.ErrInvalidArgument) {
+			t.Errorf("BucketName(%q) = %q, %v", in, got, err)
+		}
+	}
+}
+
 func TestParseAccountID(t *testing.T) {
 	for in, want := range map[string]AccountID{
 		"cloudscale/ba-1":     {Backend: "cloudscale", Account: "ba-1"},

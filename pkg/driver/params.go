@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -171,8 +172,25 @@ func parameterRows() []parameterRow {
 			p.own = provider.OwnBuckets(v)
 			return nil
 		},
+	}, {
+		Parameter: Parameter{
+			Name: "envSecretSuffix", Kind: BucketAccessClass,
+			Default: "no env Secret",
+			Allowed: "the end of a Secret's name, for example -env",
+			Description: "Makes a Secret with the credentials as variables beside every BucketAccess of the class, named after it with this at the end, " +
+				"if the companion runs. The annotation `zuber.dev/env-secret` of a BucketAccess comes first.",
+		},
+		set: func(_ *parameters, v string) error {
+			if !secretSuffix.MatchString(v) {
+				return errors.New(`want at most 63 characters of a-z, 0-9, "-" and ".", with a letter or digit at the end`)
+			}
+			return nil // the companion reads it
+		},
 	}, adoptExisting(BucketAccessClass)}
 }
+
+// secretSuffix is what may stand at the end of a Secret's name.
+var secretSuffix = regexp.MustCompile(`^[-.a-z0-9]{0,62}[a-z0-9]$`)
 
 // What adoptExisting can be.
 const (

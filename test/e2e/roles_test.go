@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/zuber-storage/zuber/test/e2e/cluster"
 )
 
 // TestRoles does everything that the sidecar does for a user, and compares what
@@ -47,7 +49,7 @@ func TestRoles(t *testing.T) {
 		}
 	}
 	s.eventually(func() error {
-		requests, err := s.SidecarRequests()
+		requests, err := s.Requests(cluster.SidecarUser)
 		if err != nil {
 			return err
 		}

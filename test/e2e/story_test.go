@@ -166,8 +166,14 @@ func (s *story) finish(ctx context.Context, applied []object) {
 	order("BucketAccess")
 	order("BucketClaim")
 	order("Pod", "Secret", "Bucket", "BucketClass", "BucketAccessClass")
-	if left := s.leftInCluster(ctx); len(left) > 0 {
-		s.Errorf("left in the cluster:\n%s", strings.Join(left, "\n"))
+	// What an access owns goes a moment after it.
+	if err := await(ctx, func() error {
+		if left := s.leftInCluster(ctx); len(left) > 0 {
+			return fmt.Errorf("left in the cluster:\n%s", strings.Join(left, "\n"))
+		}
+		return nil
+	}); err != nil {
+		s.Error(err)
 	}
 	order("Namespace")
 	for _, o := range applied {

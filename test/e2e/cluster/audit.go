@@ -8,23 +8,26 @@ import (
 	"strings"
 )
 
-// sidecarUser is the ServiceAccount of config/rbac to the API server.
-const sidecarUser = "system:serviceaccount:zuber-system:zuber"
+// The ServiceAccounts of config/rbac and of config/companion to the API server.
+const (
+	SidecarUser   = "system:serviceaccount:zuber-system:zuber"
+	CompanionUser = "system:serviceaccount:zuber-system:" + companionAccount
+)
 
-// auditPolicy records what the sidecar asks for, without any content.
+// auditPolicy records what these two ask for, without any content.
 const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
-"rules": [{"level": "Metadata", "users": ["` + sidecarUser + `"]}, {"level": "None"}]}`
+"rules": [{"level": "Metadata", "users": ["` + SidecarUser + `", "` + CompanionUser + `"]}, {"level": "None"}]}`
 
-// Request is what the sidecar has asked the API server for.
+// Request is what somebody has asked the API server for.
 type Request struct {
 	Verb string
 	// Resource has the subresource, too, as a role names it: buckets/status.
 	Resource string
 }
 
-// SidecarRequests lists every kind of request that sidecars have made since the
-// start of the cluster, each once, whether allowed or not.
-func (c *Cluster) SidecarRequests() (map[Request]bool, error) {
+// Requests lists every kind of request that a user has made since the start of the
+// cluster, each once, whether allowed or not.
+func (c *Cluster) Requests(user string) (map[Request]bool, error) {
 	text, err := os.ReadFile(filepath.Join(c.Dir, "logs", "audit.log"))
 	if err != nil {
 		return nil, err
@@ -33,6 +36,7 @@ func (c *Cluster) SidecarRequests() (map[Request]bool, error) {
 	for line := range strings.Lines(string(text)) {
 		var event struct {
 			Verb      string
+			User      struct{ Username string }
 			ObjectRef struct{ Resource, Subresource string }
 		}
 		if !strings.HasSuffix(line, "\n") {
@@ -40,6 +44,9 @@ func (c *Cluster) SidecarRequests() (map[Request]bool, error) {
 		}
 		if err := json.Unmarshal([]byte(line), &event); err != nil {
 			return nil, fmt.Errorf("audit log: %w", err)
+		}
+		if event.User.Username != user {
+			continue
 		}
 		resource := event.ObjectRef.Resource
 		if sub := event.ObjectRef.Subresource; sub != "" {

@@ -68,7 +68,7 @@ func (c *Cluster) startKubernetes(ctx context.Context) error {
 		return err
 	}
 	c.ControllerManager = c.Process("kube-controller-manager", c.Binaries.ControllerManager, []string{
-		"--kubeconfig=" + c.Kubeconfig, "--controllers=namespace-controller", "--leader-elect=false", "--secure-port=0",
+		"--kubeconfig=" + c.Kubeconfig, "--controllers=namespace-controller,garbage-collector-controller", "--leader-elect=false", "--secure-port=0",
 	}, nil, nil)
 	return c.ControllerManager.Start(ctx)
 }

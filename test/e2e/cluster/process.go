@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -26,6 +27,8 @@ var errEnded = errors.New("nobody had asked it to")
 type Process struct {
 	// Name is that of the log, too.
 	Name string
+	// Extra are more arguments, from the next start on.
+	Extra []string
 
 	path    string
 	args    []string
@@ -81,7 +84,7 @@ func (p *Process) Start(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(p.path, p.args...) //nolint:gosec,noctx // it outlives the call; Stop and Kill end it
+	cmd := exec.Command(p.path, slices.Concat(p.args, p.Extra)...) //nolint:gosec,noctx // it outlives the call; Stop and Kill end it
 	cmd.Dir, cmd.Env = filepath.Dir(p.logPath), p.env
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = tether()

@@ -24,13 +24,17 @@ func (c *Cluster) startDriver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	kubeconfig, err := c.installCompanion(ctx)
+	if err != nil {
+		return err
+	}
 	ports, err := freePorts(1)
 	if err != nil {
 		return err
 	}
 	address := "127.0.0.1:" + ports[0]
-	args := []string{"serve", "--config", config, "--endpoint", socket, "--metrics-address", address, "--log-format", "json"}
-	c.Driver = c.Process("zuber", binary, args, []string{"HOME=" + c.Dir}, func(ctx context.Context) error {
+	args := []string{"serve", "--config", config, "--endpoint", socket, "--metrics-address", address, "--log-format", "json", "--companion", "on", "--kubeconfig", kubeconfig}
+	c.Driver = c.Process("zuber", binary, args, []string{"HOME=" + c.Dir, "POD_NAMESPACE=zuber-system"}, func(ctx context.Context) error {
 		return healthy(ctx, http.DefaultClient, "http://"+address+"/readyz", "")
 	})
 	return c.Driver.Start(ctx)

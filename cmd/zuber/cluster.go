@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -104,6 +105,9 @@ func (s gcSettings) expectFunc(env environment, backends []driver.Backend) (func
 		if read == nil {
 			return e.Expected, nil
 		}
+		if err := s.checkFileAge(); err != nil {
+			return gc.Expected{}, err
+		}
 		objects, err := read(ctx)
 		if err != nil {
 			return gc.Expected{}, fmt.Errorf("what should exist is not known, so nothing is an orphan: %w", err)
@@ -115,6 +119,23 @@ func (s gcSettings) expectFunc(env environment, backends []driver.Backend) (func
 		}
 		return e.Expected, nil
 	}, nil
+}
+
+// checkFileAge refuses to delete by a file that was written before some of what is old
+// enough to go was made: the objects of that would not be in it.
+func (s gcSettings) checkFileAge() error {
+	if s.File == "" || !s.Delete || s.MinAge == 0 {
+		return nil
+	}
+	info, err := os.Stat(s.File)
+	if err != nil {
+		return err
+	}
+	if age := time.Since(info.ModTime()); age >= s.MinAge {
+		return fmt.Errorf("%w: %s was written %s ago, and what was made since then is not in it; write it anew, at most %s (--%s) before the deletion",
+			errIncomplete, s.File, age.Round(time.Second), s.MinAge, flagMinAge)
+	}
+	return nil
 }
 
 // objectsFunc returns what reads the Buckets and BucketAccesses; nil if nothing is

@@ -344,6 +344,13 @@ func TestGCWithoutCluster(t *testing.T) {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
+	written := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(file, written, written); err != nil {
+		t.Fatal(err)
+	}
+	if got := y.gc("--file", file, "--delete", "--yes"); got.code != exitFailed || !strings.Contains(got.stderr, "was written 2h0m0s ago") {
+		t.Errorf("a file that is older than what may go: %s", got)
+	}
 	if got := y.gc("--file", file, "--assume-none"); got.code != exitUsage {
 		t.Error(got)
 	}

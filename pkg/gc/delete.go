@@ -50,6 +50,7 @@ func (c *Collector) Delete(ctx context.Context, p *Plan, purge bool) error {
 			}
 			if c.judge(expected, u); u.verdict != Orphan {
 				p.settle(u, Refused, fmt.Errorf("%w: it is wanted by now: %s", provider.ErrPrecondition, u.why))
+				c.spare(p.units)
 				continue
 			}
 			err := c.remove(ctx, u, purge)

@@ -155,7 +155,7 @@ func (c *Collector) Look(ctx context.Context) (*Plan, error) {
 		u.selected = c.selects(u)
 	}
 	c.spare(p.units)
-	p.Refusal = doubts(expected, p.units)
+	p.Refusal = c.doubts(expected, p.units)
 	c.Seen.keep(p.units, read)
 	for _, u := range p.units {
 		if err := c.date(ctx, u, now); err != nil {
@@ -269,8 +269,9 @@ func (c *Collector) spare(units []*unit) {
 	}
 }
 
-// doubts says why what was read can not be right.
-func doubts(e Expected, units []*unit) error {
+// doubts says why what was read can not be right. Whoever names what may go has looked
+// at it.
+func (c *Collector) doubts(e Expected, units []*unit) error {
 	if e.None {
 		return nil
 	}
@@ -292,7 +293,7 @@ func doubts(e Expected, units []*unit) error {
 			"check the kubeconfig and the driver's name, or say --assume-none if everything listed may go", provider.ErrPrecondition)
 	}
 	for kind, what := range []string{"Bucket", "BucketAccess"} {
-		if wanted[kind] == 0 && orphans[kind] >= manyOrphans {
+		if wanted[kind] == 0 && orphans[kind] >= manyOrphans && len(c.Only) == 0 {
 			return fmt.Errorf("%w: no %s explains any of the %d listed, so that the answer of the cluster may not be whole; "+
 				"look at them, and name those that may go with --only", provider.ErrPrecondition, what, orphans[kind])
 		}

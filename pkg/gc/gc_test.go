@@ -159,3 +159,43 @@ func TestUnread(t *testing.T) {
 		t.Errorf("an unreadable cluster: %+v, %v", plan, err)
 	}
 }
+
+// TestNamedOrphans: what is named may go although nothing explains the rest.
+func TestNamedOrphans(t *testing.T) {
+	all := []provider.Resource{{Kind: provider.KindAccess, ID: "live", Bucket: "live", Account: "ba-live"}}
+	for n := range manyOrphans {
+		all = append(all, provider.Resource{Kind: provider.KindBucket, Bucket: "bucket-" + string(rune('a'+n)), Region: "r"})
+	}
+	expect := Expected{Ours: 1}
+	expect.AddAccount("ba-live", "live")
+	for only, refused := range map[string]bool{"": true, "bucket-a": false} {
+		c := collectorOver(expect, listing{all: all})
+		if only != "" {
+			c.Only = []string{only}
+		}
+		plan, err := c.Look(t.Context())
+		if err != nil || (plan.Refusal != nil) != refused {
+			t.Errorf("only %q: %v, refusal %v", only, err, plan.Refusal)
+		}
+	}
+}
+
+// TestWantedMeanwhile: an access that has come to be wanted since the look keeps its
+// bucket. The listing has nothing that deletes, so that a deletion would panic.
+func TestWantedMeanwhile(t *testing.T) {
+	c := collectorOver(Expected{Ours: 1}, listing{all: []provider.Resource{
+		{Kind: provider.KindAccess, ID: "id", Bucket: "bucket", Account: "ba"}, {Kind: provider.KindBucket, Bucket: "bucket", Region: "r"},
+	}})
+	plan, err := c.Look(t.Context())
+	if err != nil || plan.Orphans() != 2 {
+		t.Fatal(plan, err)
+	}
+	c.Expect = func(context.Context) (Expected, error) {
+		e := Expected{Ours: 1}
+		e.AddAccount("ba", "id")
+		return e, nil
+	}
+	if err := c.Delete(t.Context(), plan, true); err != nil || outcomes(plan)[Refused] != 1 || outcomes(plan)[""] != 1 {
+		t.Errorf("%v, %+v", err, plan.Items)
+	}
+}

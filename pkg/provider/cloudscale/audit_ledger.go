@@ -18,7 +18,8 @@ type ledger struct {
 	current string
 	members []member
 	// lost are accesses of the policy that the tags of an existing user of ours do not
-	// record, as they would be recorded; dead are those whose user does not exist, and
+	// record, as they would be recorded; dead are those whose user does not exist, but
+	// not those that the policy denies everything, as a revocation leaves it; and
 	// strange those whose user does not carry the mark.
 	lost    []lostAccess
 	dead    []member
@@ -79,14 +80,15 @@ func (p *Provider) readLedger(ctx context.Context, o owner, current string) (*le
 		u, marked := ours[m.id]
 		if !marked {
 			switch u, err = p.getUser(ctx, m.id); {
+			case errors.Is(err, provider.ErrNotFound) && m.revoked:
 			case errors.Is(err, provider.ErrNotFound):
 				l.dead = append(l.dead, m)
 			case err != nil:
 				return nil, err
 			default:
 				l.strange = append(l.strange, m)
+				m.uid = recordedUID(user{id: m.id, tags: u.tags}, key)
 			}
-			m.uid = recordedUID(user{id: m.id, tags: u.tags}, key)
 			all = append(all, m)
 			continue
 		}
@@ -105,8 +107,9 @@ func (p *Provider) readLedger(ctx context.Context, o owner, current string) (*le
 	return l, nil
 }
 
-// namedIn returns the accesses that the Sids of a policy name, without their uids;
-// false if the policy is not of the driver's form.
+// namedIn returns the accesses that the Sids of a policy name; false if the policy is
+// not of the driver's form. Their uids are what the policy says, which is no proof that
+// they are those of the users.
 func namedIn(policy string) ([]member, bool) {
 	if policy == "" {
 		return nil, true
@@ -125,7 +128,7 @@ func namedIn(policy string) ([]member, bool) {
 		}
 		for _, mode := range []provider.Mode{provider.ReadWrite, provider.ReadOnly, provider.WriteOnly} {
 			if sidOf(mode) == code {
-				found[rest[:end]] = member{id: rest[:end], mode: mode, revoked: rest[end+1:] == "x"}
+				found[rest[:end]] = member{id: rest[:end], uid: s.Principal.uid(), mode: mode, revoked: rest[end+1:] == "x"}
 			}
 		}
 	}

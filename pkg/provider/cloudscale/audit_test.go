@@ -258,3 +258,19 @@ func TestAuditLeavesAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestAuditOfRevoked: what a policy goes on denying to a user that was revoked and is
+// gone is no drift, and does not hide what is.
+func TestAuditOfRevoked(t *testing.T) {
+	a := newAudited(t)
+	a.must(a.RevokeAccess(t.Context(), provider.AccountRef{Account: "ba-1", IdentityID: a.access[0].IdentityID, Buckets: []provider.BucketRef{a.access[0].Buckets[0].BucketRef}}))
+	s, err := a.cs.BucketSettings("bucket")
+	a.must(err)
+	if found := a.find(); len(found) > 0 || !strings.Contains(s.Policy, a.access[0].IdentityID) {
+		t.Fatalf("%+v, policy %s", found, s.Policy)
+	}
+	a.edit("bucket", without(`,"s3:GetObjectTagging"`))
+	if found := a.find(); len(found) != 1 || found[0].Drift != provider.DriftPolicy {
+		t.Fatalf("%+v", found)
+	}
+}

@@ -40,8 +40,14 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 	}
 	o, err := p.resolve(ctx, ref)
 	if errors.Is(err, provider.ErrConflict) {
-		if _, err = p.settle(ctx, ref.Name); err == nil {
-			o, err = p.resolve(ctx, ref)
+		named := ref
+		_, err = p.settle(ctx, ref.Name)
+		if open := (*noneHolds)(nil); errors.As(err, &open) {
+			// Nobody asks for the bucket any more: the others go with the first of them.
+			named.OwnerID, err = open.found[0].id, nil
+		}
+		if err == nil {
+			o, err = p.resolve(ctx, named)
 		}
 	}
 	if errors.Is(err, provider.ErrNotFound) {

@@ -183,8 +183,10 @@ func s3Sentinel(err error) (remedy string, sentinel error) {
 		return "", provider.ErrUnsupported
 	}
 	switch status := s3.StatusCode(err); {
-	case status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect:
+	case status == http.StatusMovedPermanently && namesBucket(err):
 		return "the bucket lives in another region", provider.ErrInvalidArgument
+	case status >= 300 && status < 400:
+		return "the answer is not S3's own; check the endpoint", provider.ErrUnavailable
 	case status == http.StatusUnauthorized:
 		return "", provider.ErrUnauthenticated
 	case status == http.StatusForbidden:
@@ -202,4 +204,10 @@ func s3Sentinel(err error) (remedy string, sentinel error) {
 		return "", provider.ErrPrecondition
 	}
 	return "", provider.ErrUnavailable
+}
+
+// namesBucket reports whether an S3 error is of a request about one bucket.
+func namesBucket(err error) bool {
+	var e *s3.Error
+	return errors.As(err, &e) && e.Bucket != ""
 }

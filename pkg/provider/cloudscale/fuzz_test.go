@@ -24,6 +24,9 @@ func FuzzRender(f *testing.F) {
 		if err != nil || strings.Trim(bucket, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" || bucket == "" {
 			return // no such bucket gets here
 		}
+		if named, ok := namedIn(text); !ok || len(named) != 1 || named[0] != m {
+			t.Errorf("read back as %+v, want %+v", named, m)
+		}
 		for _, d := range []policy.Dialect{policy.RGWReef, policy.RGWTentacle} {
 			doc, err := policy.Parse([]byte(text), d)
 			if err != nil {

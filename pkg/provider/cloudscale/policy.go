@@ -195,6 +195,19 @@ func principalOf(uid string) (policyPrincipal, error) {
 	return policyPrincipal{AWS: []string{"arn:aws:iam::" + tenant + ":user/" + name}}, nil
 }
 
+// uid returns whom principalOf has named; "" if it is not of that form.
+func (p policyPrincipal) uid() string {
+	if len(p.AWS) != 1 {
+		return ""
+	}
+	named, _ := strings.CutPrefix(p.AWS[0], "arn:aws:iam::")
+	tenant, name, _ := strings.Cut(named, ":user/")
+	if tenant != "" {
+		return tenant + "$" + name
+	}
+	return name
+}
+
 func checkUID(uid string) error {
 	if !uidPattern.MatchString(uid) {
 		return refuse(provider.ErrUnavailable, "the endpoint calls a user %q, which no policy can name; check the endpoint", clip(uid))

@@ -89,3 +89,28 @@ func TestAlienSuccessIsNotBelieved(t *testing.T) {
 	c.must(c.DeleteBucket(t.Context(), b.BucketRef, purge))
 	c.wantLeft()
 }
+
+// TestAnswersInFrontOfTheCloud: what something between the driver and the cloud says
+// is no fault of the request.
+func TestAnswersInFrontOfTheCloud(t *testing.T) {
+	for _, fault := range []emulator.Fault{
+		{Operation: "ListBuckets", Status: http.StatusMovedPermanently},
+		{Operation: "ListBuckets", Status: http.StatusTemporaryRedirect},
+		{Operation: "GetBucketLocation", Status: http.StatusTemporaryRedirect},
+		{Operation: "ListRegions", Status: http.StatusOK, Body: "[]"},
+	} {
+		t.Run(fmt.Sprintf("%s %d", fault.Operation, fault.Status), func(t *testing.T) {
+			c := newCloud(t, emulator.Options{})
+			b, _ := c.make(provider.BucketSpec{Name: "abc", Region: "rma"})
+			p := c.provider()
+			defer c.Inject(fault)()
+			if fault.Operation != "ListBuckets" { // which a creation does not ask for
+				_, err := p.CreateBucket(t.Context(), provider.BucketSpec{Name: "other", Region: "rma"})
+				c.want(err, provider.ErrUnavailable)
+			}
+			if fault.Operation != "ListRegions" {
+				c.want(p.DeleteBucket(t.Context(), b.BucketRef, purge), provider.ErrUnavailable)
+			}
+		})
+	}
+}

@@ -58,6 +58,10 @@ func (p *Provider) listRegions(ctx context.Context, age time.Duration) ([]string
 	if err != nil {
 		return nil, listError(ctx, "list regions", err)
 	}
+	if len(list) == 0 {
+		// Whatever region is asked for would be refused for good.
+		return nil, refuse(provider.ErrUnavailable, "list regions: the API names none; check the API URL")
+	}
 	slugs := make([]string, 0, len(list))
 	for _, r := range list {
 		slugs = append(slugs, r.Slug)

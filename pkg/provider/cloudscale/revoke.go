@@ -312,9 +312,6 @@ func (p *Provider) homeOf(ctx context.Context, a access) (identity, error) {
 	}
 	// The record can only have been edited by hand.
 	regions, err := p.Regions(ctx)
-	if err == nil && len(regions) == 0 {
-		err = refuse(provider.ErrUnavailable, "the API names no region")
-	}
 	if err != nil {
 		return identity{}, err
 	}

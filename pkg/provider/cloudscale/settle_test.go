@@ -100,6 +100,21 @@ func TestTwoOwnersWithoutABucket(t *testing.T) {
 	c.wantLeft("twice")
 }
 
+// TestDeleteOfSeveralOwners: those that creations cut short have left go, none of
+// them is named, and none has the bucket.
+func TestDeleteOfSeveralOwners(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	tags, err := record{bucket: "twice", region: "lpg"}.tags(testDriver)
+	c.must(err)
+	for range 3 {
+		_, err := c.createUser(t.Context(), "owner", tags)
+		c.must(err)
+	}
+	c.want(c.DeleteBucket(t.Context(), provider.BucketRef{Name: "twice", Region: "rma"}, provider.DeleteOptions{}), provider.ErrInvalidArgument)
+	c.must(c.DeleteBucket(t.Context(), provider.BucketRef{Name: "twice", Region: "lpg"}, provider.DeleteOptions{}))
+	c.wantLeft()
+}
+
 // A call that could not look for other owners leaves its own to the next one.
 func TestSurplusOwnerIsRemovedLater(t *testing.T) {
 	c := newCloud(t, emulator.Options{})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -186,11 +187,13 @@ func (p *Provider) record(ctx context.Context, t target, e entry, before []strin
 	})
 }
 
-// maskedAs reports whether a listed key may be the one with the access key ID:
-// the list shows only the end of it.
+var shownPattern = regexp.MustCompile(`^[A-Za-z0-9]+$`)
+
+// maskedAs reports whether a listed key may be the one with the access key ID: the
+// list shows only the end of it. One that is shown in another way may be any.
 func maskedAs(k accessKey, accessKeyID string) bool {
 	shown := strings.TrimLeft(k.masked, "*")
-	return shown != "" && strings.HasSuffix(accessKeyID, shown)
+	return !shownPattern.MatchString(shown) || strings.HasSuffix(accessKeyID, shown)
 }
 
 // unknownKey is the error of a key that worked once and that the endpoint knows

@@ -73,7 +73,7 @@ func TestSurplusSparesTheKeyToKeep(t *testing.T) {
 }
 
 func TestMasked(t *testing.T) {
-	for masked, want := range map[string]bool{"****************TGVP": true, "****************XXXX": false, "": false, "****": false} {
+	for masked, want := range map[string]bool{"****************TGVP": true, "****************XXXX": false, "": true, "****": true, "AF17…TGVP": true, "AF17TKP7BTQX4HSLTGVP": true} {
 		if got := maskedAs(accessKey{masked: masked}, "AF17TKP7BTQX4HSLTGVP"); got != want {
 			t.Errorf("%q: %v", masked, got)
 		}

@@ -26,14 +26,17 @@ func (p *Provider) retireLocked(ctx context.Context, ref provider.AccountRef, ke
 	if err != nil {
 		return err
 	}
+	kept := func(k accessKey) bool { return maskedAs(k, keep) }
+	if keep == "" || !slices.ContainsFunc(a.live, kept) {
+		if !a.known.credentials.SecretAccessKey.Empty() {
+			p.rememberKey(a.entry.id, a.known)
+		}
+		return refuse(provider.ErrNotFound, "key %q, which is to stay, is none of its keys; none was ended", keep)
+	}
 	p.forgetKey(a.entry.id)
 	if a.known.credentials.AccessKeyID == keep {
 		a.known.rotating = false
 		p.rememberKey(a.entry.id, a.known)
-	}
-	kept := func(k accessKey) bool { return maskedAs(k, keep) }
-	if !slices.ContainsFunc(a.live, kept) {
-		return refuse(provider.ErrNotFound, "key %s, which is to stay, is none of its keys; none was ended", keep)
 	}
 	e := a.entry
 	e.keys = nil

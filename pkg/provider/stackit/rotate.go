@@ -63,9 +63,13 @@ func (p *Provider) rotateLocked(ctx context.Context, ref provider.AccountRef, op
 	if err := p.confirm(ctx, w, len(a.asked), e, key); err != nil {
 		return none, err
 	}
+	// Until the others are gone the next attempt goes on with this key.
+	if err := p.retire(ctx, w.targets, e, a.live, key, opts.KeepAccessKeyID); err != nil {
+		return none, err
+	}
 	key.works, key.rotating = true, false
 	p.rememberKey(e.id, key)
-	return key.credentials, p.retire(ctx, w.targets, e, a.live, key, opts.KeepAccessKeyID)
+	return key.credentials, nil
 }
 
 // liveAccess is an access that is in force, with the keys of its group.

@@ -92,3 +92,57 @@ func TestGrantedKeyIsRotated(t *testing.T) {
 		t.Errorf("%v, the same key: %t", err, key == granted)
 	}
 }
+
+// TestRotationThatEndsNoKey: while the replaced key cannot be deleted, repetitions go
+// on with the new one.
+func TestRotationThatEndsNoKey(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	p := c.provider(t)
+	mustCreate(t, p, "bucket-1")
+	a := mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite)
+	ref := provider.AccountRef{Account: testAccount, Buckets: []provider.BucketRef{refOf("bucket-1")}}
+	remove := c.emu.Inject(emulator.Fault{Operation: "DeleteAccessKey", Status: http.StatusInternalServerError})
+	for range 3 {
+		if _, err := p.RotateAccess(t.Context(), ref, provider.RotateOptions{}); !errors.Is(err, provider.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		if keys, err := p.listKeys(t.Context(), testRegion, a.IdentityID); err != nil || len(keys) != 2 {
+			t.Fatalf("%d keys, %v; want the old and the new one", len(keys), err)
+		}
+	}
+	remove()
+	key, err := p.RotateAccess(t.Context(), ref, provider.RotateOptions{})
+	if err != nil || key == a.Credentials {
+		t.Fatalf("%v, the same key: %t", err, key == a.Credentials)
+	}
+	if keys, err := p.listKeys(t.Context(), testRegion, a.IdentityID); err != nil || len(keys) != 1 {
+		t.Errorf("%d keys, %v; want the new one", len(keys), err)
+	}
+}
+
+// TestRefusedRetirement changes nothing: a later grant returns the key that it has
+// returned before.
+func TestRefusedRetirement(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	p := c.provider(t)
+	mustCreate(t, p, "bucket-1")
+	a := mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite)
+	ref := provider.AccountRef{Account: testAccount, Buckets: []provider.BucketRef{refOf("bucket-1")}}
+	for _, p := range []*Provider{p, c.provider(t)} {
+		for _, keep := range []string{"NOSUCHKEYATALL000000", ""} {
+			if err := p.RetireKeys(t.Context(), ref, keep); !errors.Is(err, provider.ErrNotFound) {
+				t.Errorf("keeping %q: %v", keep, err)
+			}
+		}
+		again := mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite)
+		if err := c.s3As(t, again.Credentials).PutObject(t.Context(), "bucket-1", "k", []byte("x")); err != nil {
+			t.Error(err)
+		}
+		if again.IdentityID != a.IdentityID {
+			t.Errorf("the identity is %s, want %s", again.IdentityID, a.IdentityID)
+		}
+	}
+	if again := mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite); again.Credentials != a.Credentials {
+		t.Error("the key is another one")
+	}
+}

@@ -176,6 +176,11 @@ func (p *Provider) end(ctx context.Context, a access, refs []provider.BucketRef,
 	if err != nil {
 		return err
 	}
+	if !a.opens("") {
+		// With the identity goes the record of whom policies still name: another process
+		// may have ended the rest and not have come to its policies.
+		refs = everyBucket(a)
+	}
 	refs = slices.DeleteFunc(slices.Clone(refs), func(b provider.BucketRef) bool { return !hasKey(a.buckets, b.Name) })
 	err = each(ctx, refs, func(i int) error { return p.syncRecorded(ctx, a.buckets[refs[i].Name], "") })
 	if err != nil {

@@ -141,7 +141,12 @@ func (s *story) actions() map[string]func(*rapid.T) {
 		"grant more":  func(t *rapid.T) { s.step(t, s.drawGrant(t)) },
 		"delete":      func(t *rapid.T) { s.step(t, s.drawDelete(t)) },
 		"grant again": func(t *rapid.T) { account, buckets, mode := s.drawLive(t); s.step(t, grant(account, mode, buckets...)) },
-		"revoke":      func(t *rapid.T) { account, buckets, _ := s.drawLive(t); s.step(t, revoke(account, buckets...)) },
+		"rotate": func(t *rapid.T) {
+			account, buckets, _ := s.drawLive(t)
+			s.step(t, rotate(account, rapid.Bool().Draw(t, "keep"), buckets...))
+		},
+		"retire": func(t *rapid.T) { account, buckets, _ := s.drawLive(t); s.step(t, retire(account, buckets...)) },
+		"revoke": func(t *rapid.T) { account, buckets, _ := s.drawLive(t); s.step(t, revoke(account, buckets...)) },
 		"revoke what is gone": func(t *rapid.T) {
 			s.step(t, revoke(s.newAccount(), drawBucketName(t)))
 		},
@@ -240,6 +245,15 @@ func (s *story) settleWith(t *rapid.T, slot int, r rpc, o outcome) {
 			t.Fatalf("process %d returned another key of %s than before", slot, r.account)
 		}
 		s.returned[slot][r.account] = id
+	case kindRotate:
+		delete(s.returned[1-slot], r.account)
+		s.returned[slot][r.account] = o.credentials.AccessKeyID
+	case kindRetire:
+		for _, returned := range s.returned {
+			if returned[r.account] != s.last(r.account) {
+				delete(returned, r.account)
+			}
+		}
 	}
 }
 
@@ -259,7 +273,7 @@ func (s *story) check(t *rapid.T, r rpc) {
 			}
 			err := s.try(ctx, h.key(), bucket, func(a attempt, open bool) error {
 				s.tally.checks.Add(1)
-				if may := s.may.allowed(a, h.account, bucket); open != may {
+				if may := s.may.allowed(a, h.account, bucket) && !h.gone; open != may {
 					return fmt.Errorf("it may %s: %t, want %t", a.name, open, may)
 				}
 				return nil
@@ -271,22 +285,29 @@ func (s *story) check(t *rapid.T, r rpc) {
 	}
 }
 
-// ends returns the first and the last key that each account was handed: between
-// them a driver may prune.
+// ends returns the first and the last key of each account that it may still use, as
+// between them a driver may prune, and the last one that has been replaced.
 func (s *story) ends(accounts []string) []handed {
-	first, last := map[string]handed{}, map[string]handed{}
-	for _, h := range s.handed {
-		if _, ok := first[h.account]; !ok {
-			first[h.account] = h
-		}
-		last[h.account] = h
-	}
 	var found []handed
-	for _, a := range slices.Compact(slices.Sorted(slices.Values(accounts))) {
-		if h, ok := first[a]; ok {
-			found = append(found, h)
-			if l := last[a]; l.AccessKeyID != h.AccessKeyID {
-				found = append(found, l)
+	for _, account := range slices.Compact(slices.Sorted(slices.Values(accounts))) {
+		var first, last, gone *handed
+		for i := range s.handed {
+			switch h := &s.handed[i]; {
+			case h.account != account:
+			case h.gone:
+				gone = h
+			case first == nil:
+				first = h
+			default:
+				last = h
+			}
+		}
+		if last != nil && last.AccessKeyID == first.AccessKeyID {
+			last = nil
+		}
+		for _, h := range []*handed{first, last, gone} {
+			if h != nil {
+				found = append(found, *h)
 			}
 		}
 	}
@@ -334,6 +355,8 @@ func (s *story) garbage(t *rapid.T) {
 	_, errs["existing"] = p.GetExistingBucket(s.ctx, id, nil)
 	g := grant(s.newAccount(), provider.ReadWrite, "x")
 	s.bucketIDs["x"] = id
+	_, errs["rotate"] = rotate(g.account, false, "x").do(s.ctx, s.life, p)
+	errs["retire"] = p.RetireKeys(s.ctx, s.rotation(g.account, []string{"x"}))
 	_, errs["grant"] = g.do(s.ctx, s.life, p)
 	_, errs["revoke"] = revoke(g.account, "x").do(s.ctx, s.life, p)
 	delete(s.bucketIDs, "x")

@@ -35,8 +35,6 @@ func (r row) brief() bool {
 var (
 	// sharing is where a bucket has an owner whose key can be handed out.
 	sharing = []string{emulator.CloudCloudscale}
-	// rotating is where an access can get another key.
-	rotating = []string{emulator.CloudStackit}
 )
 
 func rows() []row {
@@ -48,6 +46,8 @@ func rows() []row {
 	other.want, foreign.want = provider.ErrAlreadyExists, provider.ErrAlreadyExists
 	full := remove("one", "bucketDeletionPolicy=DeleteIfEmpty")
 	full.want = provider.ErrNotEmpty
+	missing := retire(alice, "one")
+	missing.want = provider.ErrNotFound
 	absent := existing("one")
 	absent.want = provider.ErrNotFound
 	return []row{
@@ -79,9 +79,17 @@ func rows() []row {
 		{name: "grant of one more bucket", before: []rpc{one, two, grant(alice, rw, "one")}, run: grant(alice, rw, "one", "two")},
 		{name: "grant of several buckets, abandoned", before: []rpc{one, two}, run: grant(alice, wo, "one", "two"), abandoned: true},
 
-		{name: "rotate", on: rotating, before: []rpc{one, grant(alice, rw, "one")}, run: rotate(alice, false, "one")},
-		{name: "rotate and keep", on: rotating, before: []rpc{one, grant(alice, ro, "one")}, run: rotate(alice, true, "one"), cold: true},
-		{name: "rotate for several buckets", on: rotating, before: []rpc{one, two, grant(alice, rw, "one", "two")}, run: rotate(alice, true, "one", "two")},
+		{name: "rotate", before: []rpc{one, grant(alice, rw, "one")}, run: rotate(alice, false, "one")},
+		{name: "rotate and keep", before: []rpc{one, grant(alice, ro, "one")}, run: rotate(alice, true, "one"), cold: true},
+		{name: "rotate for several buckets", before: []rpc{one, two, grant(alice, rw, "one", "two")}, run: rotate(alice, true, "one", "two")},
+		{name: "rotate again", before: []rpc{one, grant(alice, wo, "one"), rotate(alice, true, "one")}, run: rotate(alice, true, "one"), cold: true},
+		{name: "rotate, abandoned", before: []rpc{one, grant(alice, rw, "one")}, run: rotate(alice, false, "one"), abandoned: true},
+		{name: "retire", before: []rpc{one, grant(alice, rw, "one"), rotate(alice, true, "one")}, run: retire(alice, "one")},
+		{name: "retire for several buckets", before: []rpc{one, two, grant(alice, ro, "one", "two"), rotate(alice, true, "one", "two")}, run: retire(alice, "one", "two"), cold: true},
+		{name: "retire, abandoned", before: []rpc{one, grant(alice, rw, "one"), rotate(alice, true, "one")}, run: retire(alice, "one"), abandoned: true},
+		{name: "retire of nothing", before: []rpc{one}, run: missing},
+		{name: "grant after a rotation", before: []rpc{one, grant(alice, rw, "one"), rotate(alice, false, "one")}, run: grant(alice, rw, "one"), cold: true},
+		{name: "grant of one more bucket after a rotation", before: []rpc{one, two, grant(alice, ro, "one"), rotate(alice, false, "one")}, run: grant(alice, ro, "one", "two")},
 
 		{name: "revoke", before: []rpc{one, grant(alice, rw, "one")}, run: revoke(alice, "one")},
 		{name: "revoke, by a new process", before: []rpc{one, grant(alice, wo, "one")}, run: revoke(alice, "one"), cold: true},
@@ -92,6 +100,8 @@ func rows() []row {
 		{name: "revoke of the shared key", on: sharing, before: []rpc{one, shared}, run: revoke(alice, "one")},
 		{name: "revoke with buckets of its own", on: sharing, before: []rpc{one, purging, ownBucket(alice, "own")}, run: revoke(alice, "one")},
 		{name: "revoke of several buckets", before: []rpc{one, two, grant(alice, rw, "one", "two")}, run: revoke(alice, "one", "two")},
+		{name: "revoke after a rotation", before: []rpc{one, grant(alice, rw, "one"), rotate(alice, false, "one")}, run: revoke(alice, "one")},
+		{name: "revoke with a key kept", before: []rpc{one, two, grant(alice, rw, "one", "two"), rotate(alice, true, "one", "two")}, run: revoke(alice, "one", "two"), cold: true},
 
 		{name: "delete", before: []rpc{one}, run: remove("one")},
 		{name: "delete, by a new process", before: []rpc{one}, run: remove("one"), cold: true},
@@ -106,5 +116,10 @@ func rows() []row {
 		{name: "delete again", before: []rpc{one, grant(alice, rw, "one"), remove("one")}, run: remove("one"), cold: true},
 		{name: "delete, abandoned", before: []rpc{one, grant(alice, rw, "one")}, run: remove("one"), abandoned: true},
 		{name: "delete one of several buckets", before: []rpc{one, two, grant(alice, rw, "one", "two")}, run: remove("one")},
+		{name: "delete with a key kept", before: []rpc{one, grant(alice, rw, "one"), rotate(alice, true, "one")}, run: remove("one")},
+
+		{name: "gc", before: []rpc{one, two, grant(alice, rw, "one"), rotate(alice, true, "one"), grant(bob, ro, "two")}, run: collect("two", bob)},
+		{name: "gc of an access", before: []rpc{one, grant(alice, rw, "one"), grant(bob, wo, "one"), rotate(bob, true, "one")}, run: collect(bob), cold: true},
+		{name: "gc of a span", before: []rpc{one, two, grant(alice, ro, "one"), grant(bob, rw, "one", "two"), content("two")}, run: collect("two", bob)},
 	}
 }

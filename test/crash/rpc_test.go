@@ -18,6 +18,7 @@ type outcome struct {
 	bucketID    string
 	accountID   string
 	credentials provider.Credentials
+	refused     bool // it has met what it might
 }
 
 // rights says which access may do what in which bucket.
@@ -64,6 +65,17 @@ func (l *life) accountID(account string) string {
 	return backend + "/" + account
 }
 
+// identityOf returns the ID of an account that has access to something, which a
+// grant must not change; else "".
+func (l *life) identityOf(account string) string {
+	for k := range l.may {
+		if k[0] == account {
+			return l.accountIDs[account]
+		}
+	}
+	return ""
+}
+
 // kind is what an RPC does.
 type kind int
 
@@ -73,6 +85,8 @@ const (
 	kindGrant
 	kindRevoke
 	kindDelete
+	kindRotate
+	kindRetire
 )
 
 // rpc is one request of a sidecar.
@@ -87,6 +101,8 @@ type rpc struct {
 	// rights says what it makes of the rights of all accesses.
 	rights func(rights)
 	want   error // what it shall be refused with
+	// might is what it may be refused with instead of being done.
+	might error
 }
 
 // withoutOwner replaces the long random part of an ID.
@@ -114,7 +130,7 @@ func (l *life) note(r rpc) {
 
 // take remembers what a settled RPC has changed.
 func (l *life) take(r rpc, o outcome) {
-	if r.want != nil {
+	if r.want != nil || o.refused {
 		return
 	}
 	if r.then != nil {
@@ -182,7 +198,11 @@ func grantWith(account string, mode provider.Mode, buckets []string, class ...st
 			for _, b := range buckets {
 				req.Buckets = append(req.Buckets, driver.GrantBucket{ID: l.bucketID(b)})
 			}
+			was := l.identityOf(account)
 			g, err := p.GrantAccess(ctx, req)
+			if err == nil && was != "" && was != g.AccountID {
+				err = fmt.Errorf("the account is called %s, and was %s before", g.AccountID, was)
+			}
 			return outcome{accountID: g.AccountID, credentials: g.Credentials}, err
 		},
 		then: func(l *life, o outcome) {
@@ -225,43 +245,6 @@ func remove(bucket string, class ...string) rpc {
 			maps.DeleteFunc(r, func(k [2]string, _ provider.Mode) bool { return k[1] == bucket })
 		},
 	}
-}
-
-// rotate gives the access another key, and keeps the last one that was handed out
-// or none.
-func rotate(account string, keep bool, buckets ...string) rpc {
-	return rpc{
-		what: "rotate", account: account, buckets: buckets,
-		do: func(ctx context.Context, l *life, p *process) (outcome, error) {
-			ref := provider.AccountRef{Account: account}
-			for _, b := range buckets {
-				ref.Buckets = append(ref.Buckets, provider.BucketRef{Name: b, Region: l.region()})
-			}
-			var o provider.RotateOptions
-			if keep {
-				o.KeepAccessKeyID = l.last(account)
-			}
-			c, err := p.adapter.RotateAccess(ctx, ref, o)
-			return outcome{credentials: c}, err
-		},
-		then: func(l *life, o outcome) {
-			last := l.last(account)
-			for i, h := range l.handed {
-				l.handed[i].gone = h.gone || h.account == account && (!keep || h.AccessKeyID != last)
-			}
-			l.handed = append(l.handed, handed{account: account, Credentials: o.credentials})
-		},
-	}
-}
-
-// last returns the ID of the key that the account was handed last.
-func (l *life) last(account string) (id string) {
-	for _, h := range l.handed {
-		if h.account == account {
-			id = h.AccessKeyID
-		}
-	}
-	return id
 }
 
 // content fills a bucket with objects, old versions, a delete marker and an

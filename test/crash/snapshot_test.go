@@ -10,6 +10,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
@@ -83,11 +84,19 @@ func (c rgw) state(driver string) snapshot {
 			continue
 		}
 		users = append(users, u)
+	}
+	// Rotations give an account several users, one after the other.
+	slices.SortStableFunc(users, func(a, b emulator.User) int { return rotationOf(a) - rotationOf(b) })
+	for _, u := range users {
 		sum := sha256.Sum256([]byte(u.ID))
 		symbol := u.Tags["zuber_role"] + " " + u.Tags["zuber_bucket"] + u.Tags["zuber_account"]
 		symbols[u.ID] = n.add(symbol, u.ID, hex.EncodeToString(sum[:])[:32], hex.EncodeToString(sum[:])[:16])
 	}
 	for _, u := range users {
+		if rotationOf(u) > 0 {
+			// One that was cut short may have counted, too.
+			u.Tags[tagRotation] = "some"
+		}
 		s.lines = append(s.lines, fmt.Sprintf("user <%s> %s %s %s", symbols[u.ID], u.DisplayName, u.Project, n.replace(sorted(u.Tags))))
 	}
 	for _, b := range c.Inspect() {
@@ -99,6 +108,14 @@ func (c rgw) state(driver string) snapshot {
 	s.probes = slices.Sorted(maps.Keys(probes))
 	slices.Sort(s.lines)
 	return s
+}
+
+const tagRotation = "zuber_rotation"
+
+// rotationOf returns which of its account's users it is, 0 for the first one.
+func rotationOf(u emulator.User) int {
+	n, _ := strconv.Atoi(u.Tags[tagRotation])
+	return n
 }
 
 // bucketsOf returns the buckets that a user's tags name: an owner has one tag for

@@ -132,6 +132,7 @@ func (w *world) insist(ctx context.Context, p *process, r rpc, l *life) (outcome
 		var o outcome
 		o, _, err = w.call(ctx, p, func(ctx context.Context, p *process) (outcome, error) { return r.do(ctx, l, p) })
 		if r.settled(err) {
+			o.refused = err != nil
 			return o, nil
 		}
 	}
@@ -143,7 +144,7 @@ func (r rpc) settled(err error) bool {
 	if r.want != nil {
 		return errors.Is(err, r.want)
 	}
-	return err == nil
+	return err == nil || r.might != nil && errors.Is(err, r.might)
 }
 
 // removeProbes deletes the buckets of probes that were cut short, as a later

@@ -54,21 +54,44 @@ func (p *Provider) revokeAccess(ctx context.Context, ref provider.AccountRef) er
 		return err
 	}
 	defer unlock()
-	// Under the locks, because a rotation gives the account another user.
-	found, err := p.identitiesOf(ctx, ref)
+	found, err := p.endAll(ctx, ref, refs)
 	if err != nil {
 		return err
-	}
-	for _, a := range found {
-		if err := p.end(ctx, a, refs, ref.PurgeOwn); err != nil {
-			return err
-		}
 	}
 	strange := slices.DeleteFunc(slices.Clone(refs), func(b provider.BucketRef) bool {
 		// A shared key is its owner's: no policy names it.
 		return b.OwnerID == ref.IdentityID || slices.ContainsFunc(found, func(a access) bool { return hasKey(a.buckets, b.Name) })
 	})
 	return within(each(ctx, strange, func(i int) error { return p.tidy(ctx, strange[i]) }), strange)
+}
+
+// endAll ends the access to the buckets and returns the users that had it. It looks
+// until no user has, because a rotation in another process can give the account
+// another user that was not seen. One that begins after the last look finds nothing
+// to rotate.
+func (p *Provider) endAll(ctx context.Context, ref provider.AccountRef, refs []provider.BucketRef) ([]access, error) {
+	var ended []access
+	for range amendTries {
+		found, err := p.identitiesOf(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		open := func(a access) bool {
+			return slices.ContainsFunc(refs, func(b provider.BucketRef) bool { return a.buckets[b.Name].alive() })
+		}
+		if ended != nil && !slices.ContainsFunc(found, open) {
+			return ended, nil
+		}
+		for _, a := range found {
+			if err := p.end(ctx, a, refs, ref.PurgeOwn); err != nil {
+				return nil, err
+			}
+		}
+		if ended = append(ended, found...); len(ended) == 0 {
+			return nil, nil
+		}
+	}
+	return nil, refuse(provider.ErrConflict, "another process makes users for it at the same time; repeat the call")
 }
 
 // within names the buckets that an error of each is about.
@@ -152,6 +175,11 @@ func (p *Provider) end(ctx context.Context, a access, refs []provider.BucketRef,
 	}
 	if err != nil {
 		return err
+	}
+	if !a.opens("") {
+		// With the identity goes the record of whom policies still name: another process
+		// may have ended the rest and not have come to its policies.
+		refs = everyBucket(a)
 	}
 	refs = slices.DeleteFunc(slices.Clone(refs), func(b provider.BucketRef) bool { return !hasKey(a.buckets, b.Name) })
 	err = each(ctx, refs, func(i int) error { return p.syncRecorded(ctx, a.buckets[refs[i].Name], "") })

@@ -59,9 +59,8 @@ func (p *Provider) rotateAccess(ctx context.Context, ref provider.AccountRef, ke
 	if found, err = p.accessesOf(ctx, want.account); err != nil {
 		return none, err
 	}
-	if i := slices.IndexFunc(found, func(a access) bool { return a.id == current.id }); i < 0 || !found[i].opens("") {
-		// Another process has revoked the account, and did not see the new user.
-		return none, cmpError(p.end(ctx, a, everyBucket(a), false), refuse(provider.ErrNotFound, "the access was revoked meanwhile"))
+	if err := unchanged(found, current); err != nil {
+		return none, cmpError(p.end(ctx, a, everyBucket(a), false), err)
 	}
 	for _, other := range found {
 		if other.id == a.id || other.holds(keep) {
@@ -72,6 +71,20 @@ func (p *Provider) rotateAccess(ctx context.Context, ref provider.AccountRef, ke
 		}
 	}
 	return key, nil
+}
+
+// unchanged reports what another process has done to the user that is replaced, and
+// has not done to the new one, which it did not see.
+func unchanged(found []access, was access) error {
+	i := slices.IndexFunc(found, func(a access) bool { return a.id == was.id })
+	if i < 0 || !found[i].opens("") {
+		return refuse(provider.ErrNotFound, "the access was revoked meanwhile")
+	}
+	names := slices.Concat(was.names(), found[i].names())
+	if slices.ContainsFunc(names, func(b string) bool { return was.buckets[b].alive() != found[i].buckets[b].alive() }) {
+		return refuse(provider.ErrConflict, "its buckets have changed meanwhile; repeat the call")
+	}
+	return nil
 }
 
 // RetireKeys implements provider.Provider: it ends the users of the account but

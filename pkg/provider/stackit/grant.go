@@ -146,7 +146,7 @@ func (p *Provider) admit(ctx context.Context, t target, e entry) error {
 		t.put(e.on(t))
 		return p.enforce(ctx, t.bucket)
 	}
-	if err := p.record(ctx, t, e, e.keys, false); err != nil {
+	if err := p.record(ctx, t, e, e.keys, false, false); err != nil {
 		return err
 	}
 	return t.admits(e, t.mode)
@@ -175,14 +175,16 @@ func (p *Provider) confirm(ctx context.Context, w whole, asked int, e entry, key
 	return nil
 }
 
-// stands checks that the access stands in the ledger, and that the policy is the
-// ledger's.
+// stands checks that the policy is the ledger's and that the access stands in it.
 func (p *Provider) stands(ctx context.Context, t target, e entry) error {
 	if err := p.reread(ctx, t.bucket); err != nil {
 		return err
 	}
-	if found, ok := t.find(e.name); !ok || found.id != e.id {
-		return refuse(provider.ErrConflict, "another process has written over its tags; repeat the call")
+	if err := p.settle(ctx, t.bucket); err != nil {
+		return err
 	}
-	return p.settle(ctx, t.bucket)
+	if !t.inForce(e.on(t)) {
+		return refuse(provider.ErrConflict, "another process has ended the access or written over its tags; repeat the call")
+	}
+	return nil
 }

@@ -155,7 +155,7 @@ func (p *Provider) ensureKey(ctx context.Context, targets []target, e entry, liv
 		e.keys = append(e.keys[:len(e.keys):len(e.keys)], f)
 	}
 	for _, t := range targets {
-		if err := p.record(ctx, t, e, before, !cached); err != nil {
+		if err := p.record(ctx, t, e, before, !cached, why.rotation); err != nil {
 			return grantedKey{}, fmt.Errorf("bucket %q: %w", t.Name, err)
 		}
 	}
@@ -169,16 +169,20 @@ func (p *Provider) ensureKey(ctx context.Context, targets []target, e entry, liv
 
 // record puts the entry, whose keys were before, into the ledger of the target.
 // The keys that another process has recorded since then stay. If stale is true
-// some time has passed since the tags were read.
-func (p *Provider) record(ctx context.Context, t target, e entry, before []string, stale bool) error {
+// some time has passed since the tags were read. With renewed the entry must stand
+// there already: what another process has revoked since then stays so.
+func (p *Provider) record(ctx context.Context, t target, e entry, before []string, stale, renewed bool) error {
 	write := p.change
 	if stale {
 		write = p.amend
 	}
 	return write(ctx, t.bucket, func(m *marks) {
 		merged := e.on(t)
-		if there, ok := m.find(e.name); ok && there.id == e.id {
-			others := slices.DeleteFunc(slices.Clone(there.keys), func(f string) bool {
+		if renewed && !m.inForce(merged) {
+			return
+		}
+		if had, ok := m.find(e.name); ok && had.id == e.id {
+			others := slices.DeleteFunc(slices.Clone(had.keys), func(f string) bool {
 				return slices.Contains(e.keys, f) || slices.Contains(before, f)
 			})
 			merged.keys = append(others, e.keys...)

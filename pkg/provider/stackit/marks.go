@@ -163,6 +163,20 @@ func (m *marks) put(e entry) {
 	m.entries = append(m.entries, e)
 }
 
+// inForce reports whether the entry still stands, be it with other keys, and has not
+// been ended.
+func (m *marks) inForce(e entry) bool {
+	had, ok := m.find(e.name)
+	return ok && had.id == e.id && (had.mode != modeEnded || e.mode == modeEnded)
+}
+
+// renew is put for an entry that is in force, and does nothing else.
+func (m *marks) renew(e entry) {
+	if m.inForce(e) {
+		m.put(e)
+	}
+}
+
 // drop removes the entry with the name, if there is one.
 func (m *marks) drop(name string) {
 	m.entries = slices.DeleteFunc(slices.Clone(m.entries), func(e entry) bool { return e.name == name })

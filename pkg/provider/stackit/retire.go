@@ -50,7 +50,7 @@ func (p *Provider) retireLocked(ctx context.Context, ref provider.AccountRef, ke
 		}
 	}
 	for _, t := range a.targets {
-		if err := p.amend(ctx, t.bucket, func(m *marks) { m.put(e.on(t)) }); err != nil {
+		if err := p.amend(ctx, t.bucket, func(m *marks) { m.renew(e.on(t)) }); err != nil {
 			return fmt.Errorf("bucket %q: %w", t.Name, err)
 		}
 	}

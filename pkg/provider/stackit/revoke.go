@@ -176,6 +176,9 @@ func (p *Provider) endIn(ctx context.Context, b *bucket, name string) error {
 	if err := p.amend(ctx, b, func(m *marks) { p.leave(b, m, name) }); err != nil {
 		return err
 	}
+	// A rotation in another process may have put the policy of the ledger back that was
+	// there until this moment.
+	b.enforced = ""
 	return p.settle(ctx, b)
 }
 

@@ -52,7 +52,7 @@ func (p *Provider) rotateLocked(ctx context.Context, ref provider.AccountRef, op
 	}
 	w, e := a.whole, a.entry
 	for _, t := range w.targets {
-		if err := p.enforce(ctx, t.bucket); err != nil {
+		if err := p.restore(ctx, t.bucket); err != nil {
 			return none, fmt.Errorf("bucket %q: %w", t.Name, err)
 		}
 	}
@@ -70,6 +70,18 @@ func (p *Provider) rotateLocked(ctx context.Context, ref provider.AccountRef, op
 	key.works, key.rotating = true, false
 	p.rememberKey(e.id, key)
 	return key.credentials, nil
+}
+
+// restore makes the bucket's policy the one of its ledger. Where it had to write, it
+// reads the ledger again: a revocation in another process may have come between.
+func (p *Provider) restore(ctx context.Context, b *bucket) error {
+	if err := p.enforce(ctx, b); err != nil || !b.written {
+		return err
+	}
+	if err := p.reread(ctx, b); err != nil {
+		return err
+	}
+	return p.settle(ctx, b)
 }
 
 // liveAccess is an access that is in force, with the keys of its group.
@@ -136,7 +148,7 @@ func (p *Provider) retire(ctx context.Context, targets []target, e entry, old []
 	}
 	e.keys = append(left, fingerprint(key.id))
 	for _, t := range targets {
-		if err := p.amend(ctx, t.bucket, func(m *marks) { m.put(e.on(t)) }); err != nil {
+		if err := p.amend(ctx, t.bucket, func(m *marks) { m.renew(e.on(t)) }); err != nil {
 			return fmt.Errorf("bucket %q: %w", t.Name, err)
 		}
 	}

@@ -84,7 +84,8 @@ func selftest(ctx context.Context, a *app, s selftestSettings, specs []backendSp
 	if s.Verbosity > 0 {
 		logger = newLogger(a.stderr, logSettings{Verbosity: s.Verbosity, Format: formatText})
 	}
-	ctx = klog.NewContext(ctx, logger) // for what asks a provider without the driver
+	// For what asks a provider without the driver.
+	ctx = klog.NewContext(ctx, logger)
 	client, err := cosi.NewClient(cosi.Options{Driver: d, Logger: logger, Version: readBuild().Version}) //nolint:contextcheck // it ends with Close
 	if err != nil {
 		return err

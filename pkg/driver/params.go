@@ -181,16 +181,17 @@ func parameterRows() []parameterRow {
 				"if the companion runs. The annotation `zuber.dev/env-secret` of a BucketAccess comes first.",
 		},
 		set: func(_ *parameters, v string) error {
-			if !secretSuffix.MatchString(v) {
-				return errors.New(`want at most 63 characters of a-z, 0-9, "-" and ".", with a letter or digit at the end`)
+			// After the last character of an object's name, which is a letter or digit.
+			if len(v) > 63 || !subdomain.MatchString("x"+v) {
+				return errors.New(`want at most 63 characters of a-z, 0-9, "-" and ".", with a letter or digit at the end and on both sides of a "."`)
 			}
 			return nil // the companion reads it
 		},
 	}, adoptExisting(BucketAccessClass)}
 }
 
-// secretSuffix is what may stand at the end of a Secret's name.
-var secretSuffix = regexp.MustCompile(`^[-.a-z0-9]{0,62}[a-z0-9]$`)
+// subdomain is the form of a Secret's name.
+var subdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 // What adoptExisting can be.
 const (

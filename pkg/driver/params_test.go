@@ -169,6 +169,19 @@ func TestParseEndpoint(t *testing.T) {
 	}
 }
 
+func TestEnvSecretSuffix(t *testing.T) {
+	for in, ok := range map[string]bool{
+		"-env": true, ".env": true, "env": true, "--a": true, "1": true, "-a.b-c": true, strings.Repeat("a", 63): true,
+		"": false, "-": false, ".": false, "env-": false, "-.env": false, "..env": false, "a..b": false, "a.-b": false, "-Env": false, "-ä": false,
+		"a/b": false, "a\n": false, strings.Repeat("a", 64): false,
+	} {
+		_, err := parseParameters(BucketAccessClass, map[string]string{"envSecretSuffix": in}, true)
+		if (err == nil) != ok || !ok && !errors.Is(err, provider.ErrInvalidArgument) {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+}
+
 func TestManyBadParametersAreCutShort(t *testing.T) {
 	in := map[string]string{"region": "rma"}
 	for i := range 60_000 {

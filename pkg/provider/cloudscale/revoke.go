@@ -71,8 +71,9 @@ func (p *Provider) revokeAccess(ctx context.Context, ref provider.AccountRef) er
 // to rotate.
 func (p *Provider) endAll(ctx context.Context, ref provider.AccountRef, refs []provider.BucketRef) ([]access, error) {
 	var ended []access
+	look := func() ([]access, error) { return p.identitiesOf(ctx, ref) }
 	for range amendTries {
-		found, err := p.identitiesOf(ctx, ref)
+		found, err := look()
 		if err != nil {
 			return nil, err
 		}
@@ -89,6 +90,13 @@ func (p *Provider) endAll(ctx context.Context, ref provider.AccountRef, refs []p
 		}
 		if ended = append(ended, found...); len(ended) == 0 {
 			return nil, nil
+		}
+		// What the account has left is another driver's, or made in the meantime.
+		look = func() ([]access, error) {
+			if ref.Account == "" {
+				return p.accessesTagged(ctx, tagIdentity, ref.IdentityID)
+			}
+			return p.accessesOf(ctx, accountTag(ref.Account))
 		}
 	}
 	return nil, refuse(provider.ErrConflict, "another process makes users for it at the same time; repeat the call")

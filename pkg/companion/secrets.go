@@ -58,14 +58,7 @@ func (s *secrets) write(ctx context.Context, a access, name string, data map[str
 	var secret corev1.Secret
 	err = s.live.Get(ctx, types.NamespacedName{Namespace: a.namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
-		return true, s.allowed(a, s.client.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: a.namespace, Name: name,
-				Labels:          map[string]string{labelManagedBy: managedBy},
-				OwnerReferences: []metav1.OwnerReference{ownerOf(a)},
-			},
-			Type: corev1.SecretTypeOpaque, Data: data,
-		}))
+		return true, s.allowed(a, s.client.Create(ctx, newSecret(a, name, data)))
 	}
 	if err != nil {
 		return false, s.allowed(a, err)
@@ -90,12 +83,30 @@ func (s *secrets) write(ctx context.Context, a access, name string, data map[str
 	return false, s.allowed(a, err)
 }
 
-// replace makes a Secret anew.
+// newSecret is an env Secret of an access.
+func newSecret(a access, name string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: a.namespace, Name: name,
+			Labels:          map[string]string{labelManagedBy: managedBy},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(a)},
+		},
+		Type: corev1.SecretTypeOpaque, Data: data,
+	}
+}
+
+// replace makes a Secret anew, in one attempt: a finalizer may keep the old one
+// for as long as its user likes.
 func (s *secrets) replace(ctx context.Context, a access, old *corev1.Secret, data map[string][]byte) (bool, error) {
 	if err := s.delete(ctx, a, old); err != nil {
 		return false, err
 	}
-	return s.write(ctx, a, old.Name, data)
+	err := s.client.Create(ctx, newSecret(a, old.Name, data))
+	if apierrors.IsAlreadyExists(err) {
+		return false, refused(fmt.Errorf("the Secret %s is immutable and holds something else; it was deleted, and is still there: "+
+			"see who has put finalizers on it", old.Name))
+	}
+	return true, s.allowed(a, err)
 }
 
 // remove deletes the access's Secrets but the one that is kept.

@@ -24,9 +24,10 @@ func readMeta(u *unstructured.Unstructured) meta {
 
 func readClaim(u *unstructured.Unstructured) claim {
 	return claim{
-		meta:   readMeta(u),
-		ready:  flag(u, "status", "bucketReady") || flag(u, "status", "readyToUse"),
-		bucket: first(text(u, "status", "bucketName"), text(u, "status", "boundBucketName")),
+		meta:     readMeta(u),
+		ready:    flag(u, "status", "bucketReady") || flag(u, "status", "readyToUse"),
+		bucket:   first(text(u, "status", "bucketName"), text(u, "status", "boundBucketName")),
+		existing: text(u, "spec", "existingBucketName"),
 	}
 }
 
@@ -44,6 +45,7 @@ func readBucket(u *unstructured.Unstructured) bucket {
 		atCloud:    atCloud,
 		parameters: texts(u, "spec", "parameters"),
 		claim:      claimRef{text(u, "spec", ref, "namespace"), text(u, "spec", ref, "name"), text(u, "spec", ref, "uid")},
+		policy:     text(u, "spec", "deletionPolicy"),
 		ready:      flag(u, "status", "bucketReady") || flag(u, "status", "readyToUse"),
 		failure:    text(u, "status", "error", "message"),
 	}

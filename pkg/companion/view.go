@@ -41,8 +41,9 @@ type meta struct {
 // claim is a BucketClaim.
 type claim struct {
 	meta
-	ready  bool
-	bucket string // name of its Bucket; may be empty
+	ready    bool
+	bucket   string // name of its Bucket; may be empty
+	existing string // name of the Bucket that it asks for; empty if it wants a new one
 }
 
 // bucket is a Bucket.
@@ -53,6 +54,7 @@ type bucket struct {
 	atCloud    string // the bucket's name there; empty if the ID is none of ours
 	parameters map[string]string
 	claim      claimRef
+	policy     string // deletionPolicy
 	ready      bool
 	failure    string // v1alpha2 alone: the driver's last error
 }

@@ -91,16 +91,25 @@ func (r *accesses) interval() time.Duration {
 }
 
 // class returns the parameters of the access's class, and whether it is of the
-// driver. A v1alpha1 class that is gone leaves that to the Bucket.
+// driver. Those of a v1alpha1 class that is gone are nil, and the Bucket says whose
+// it is.
 func (r *accesses) class(ctx context.Context, a access) (parameters map[string]string, ours bool, err error) {
 	if r.view.version == v1alpha2 {
-		return a.parameters, r.view.serves(r.driver, a.driver), nil
+		return known(a.parameters), r.view.serves(r.driver, a.driver), nil
 	}
 	class, err := r.view.accessClass(ctx, a.class)
 	if apierrors.IsNotFound(err) {
 		return nil, true, nil
 	}
-	return class.parameters, r.view.serves(r.driver, class.driver), err
+	return known(class.parameters), r.view.serves(r.driver, class.driver), err
+}
+
+// known are the parameters of a class that is there; they are not nil.
+func known(parameters map[string]string) map[string]string {
+	if parameters == nil {
+		return map[string]string{}
+	}
+	return parameters
 }
 
 // buckets are the Buckets of an access in its order. They are none if one is gone
@@ -166,11 +175,15 @@ func (r *accesses) correct(ctx context.Context, a access, buckets []bucket) erro
 	return nil
 }
 
-// env writes the env Secret, if there is to be one, and removes former ones.
+// env writes the env Secret, if there is to be one, and removes former ones. While
+// the class that might ask for one is gone they stay: it comes back, made anew.
 func (r *accesses) env(ctx context.Context, a access, parameters map[string]string, buckets []bucket) error {
 	name, err := envSecretName(a, parameters)
 	if err != nil {
 		return refused(fmt.Errorf("%s: %w", AnnotationEnvSecret, err))
+	}
+	if name == "" && parameters == nil {
+		return nil
 	}
 	if name == "" {
 		return r.secrets.remove(ctx, a, "")

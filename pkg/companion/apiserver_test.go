@@ -42,7 +42,7 @@ var discoveryOf = map[string]string{
 	"/apis/objectstorage.k8s.io": `{"kind": "APIGroup", "apiVersion": "v1", "name": "objectstorage.k8s.io",
 "versions": [{"groupVersion": "objectstorage.k8s.io/v1alpha1", "version": "v1alpha1"}]}`,
 	cosiPath: `{"kind": "APIResourceList", "groupVersion": "objectstorage.k8s.io/v1alpha1", "resources": [
-{"name": "buckets", "kind": "Bucket"}, {"name": "bucketclaims", "namespaced": true, "kind": "BucketClaim"}]}`,
+{"name": "buckets", "kind": "Bucket"}, {"name": "bucketaccessclasses", "kind": "BucketAccessClass"}, {"name": "bucketclaims", "namespaced": true, "kind": "BucketClaim"}]}`,
 }
 
 func (s *apiServer) put(t *testing.T, path, object string) {

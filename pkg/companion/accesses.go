@@ -222,7 +222,7 @@ func (r *accesses) source(ctx context.Context, a access, t target, b bucket) (en
 	if err != nil {
 		return envSource{}, err
 	}
-	c, err := readCredentials(r.view.version, data)
+	c, err := readCredentials(a, data)
 	if err != nil {
 		return envSource{}, refused(fmt.Errorf("the Secret %s that COSI wrote: %w", t.secret, err))
 	}

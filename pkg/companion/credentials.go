@@ -20,11 +20,12 @@ type credentials struct {
 	region          string
 }
 
-// readCredentials reads a Secret of either version. Its errors hold nothing of
-// what they read.
-func readCredentials(version string, data map[string][]byte) (credentials, error) {
+// readCredentials reads the Secret that COSI wrote for an access. v1alpha1 takes any
+// Secret that is there for its own, so that the document in it has to be of the
+// access. Its errors hold nothing of what they read.
+func readCredentials(a access, data map[string][]byte) (credentials, error) {
 	var c credentials
-	if version == v1alpha2 {
+	if a.version == v1alpha2 {
 		c = credentials{
 			accessKeyID:     string(data["COSI_S3_ACCESS_KEY_ID"]),
 			secretAccessKey: provider.NewSecret(string(data["COSI_S3_ACCESS_SECRET_KEY"])),
@@ -33,12 +34,16 @@ func readCredentials(version string, data map[string][]byte) (credentials, error
 		}
 	} else {
 		var info struct {
-			Spec struct {
+			Metadata struct{ Name string }
+			Spec     struct {
 				SecretS3 struct{ Endpoint, Region, AccessKeyID, AccessSecretKey string }
 			}
 		}
 		if json.Unmarshal(data[bucketInfoKey], &info) != nil {
 			return credentials{}, errors.New("its BucketInfo is no JSON document")
+		}
+		if info.Metadata.Name != bucketInfoName(a.uid) {
+			return credentials{}, errNotOfAccess
 		}
 		s3 := info.Spec.SecretS3
 		c = credentials{s3.AccessKeyID, provider.NewSecret(s3.AccessSecretKey), s3.Endpoint, s3.Region}
@@ -48,6 +53,12 @@ func readCredentials(version string, data map[string][]byte) (credentials, error
 	}
 	return c, nil
 }
+
+// errNotOfAccess is why a document counts for nothing.
+var errNotOfAccess = errors.New("its BucketInfo is not of this BucketAccess")
+
+// bucketInfoName is what COSI v1alpha1 calls the document for an access.
+func bucketInfoName(accessUID string) string { return "bc-" + accessUID }
 
 // correctBucketInfo writes the name that the bucket has at the cloud into the
 // document that COSI v1alpha1 wrote for an access, and reports whether it said
@@ -62,8 +73,8 @@ func correctBucketInfo(document []byte, accessUID, bucketName string) (corrected
 	}
 	metadata, _ := info["metadata"].(map[string]any)
 	spec, _ := info["spec"].(map[string]any)
-	if metadata["name"] != "bc-"+accessUID || spec == nil {
-		return nil, false, errors.New("its BucketInfo is not of this BucketAccess")
+	if metadata["name"] != bucketInfoName(accessUID) || spec == nil {
+		return nil, false, errNotOfAccess
 	}
 	if spec["bucketName"] == bucketName {
 		return document, false, nil

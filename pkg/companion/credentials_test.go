@@ -20,19 +20,20 @@ func TestReadCredentials(t *testing.T) {
 		v1alpha1: {"BucketInfo": document},
 		v1alpha2: {"COSI_S3_ENDPOINT": "https://o.example", "COSI_S3_REGION": "r1", "COSI_S3_ACCESS_KEY_ID": "K1", "COSI_S3_ACCESS_SECRET_KEY": hidden},
 	} {
-		if got, err := readCredentials(version, raw(data)); err != nil || got != want {
+		if got, err := readCredentials(access{meta: meta{version: version, uid: "uid-1"}}, raw(data)); err != nil || got != want {
 			t.Errorf("%s: %v, %v", version, got, err)
 		}
 	}
 	for version, all := range map[string][]map[string]string{
 		v1alpha1: {
 			{}, {"BucketInfo": ""}, {"BucketInfo": "[]"}, {"BucketInfo": document[:200]}, {"BucketInfo": hidden},
+			{"BucketInfo": strings.Replace(document, "uid-1", "uid-2", 1)},
 			{"BucketInfo": strings.Replace(document, hidden, "", 1)}, {"BucketInfo": strings.Replace(document, `"secretS3"`, `"secretX"`, 1)},
 		},
 		v1alpha2: {{}, {"COSI_S3_ENDPOINT": "https://o.example", "COSI_S3_ACCESS_KEY_ID": "K1"}, {"COSI_S3_ACCESS_SECRET_KEY": hidden}},
 	} {
 		for _, data := range all {
-			if _, err := readCredentials(version, raw(data)); err == nil || strings.Contains(err.Error(), hidden) {
+			if _, err := readCredentials(access{meta: meta{version: version, uid: "uid-1"}}, raw(data)); err == nil || strings.Contains(err.Error(), hidden) {
 				t.Errorf("%s: of %d bytes: %v", version, len(data["BucketInfo"]), err)
 			}
 		}

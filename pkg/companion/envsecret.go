@@ -20,7 +20,7 @@ type envSource struct {
 func (s envSource) values() (map[string]string, error) {
 	u, err := url.Parse(s.endpoint)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("its endpoint %s is no URL", quote(s.endpoint))
+		return nil, fmt.Errorf("the endpoint that COSI wrote for the BucketClaim %s is no URL", s.claim) // what is in a Secret stays there
 	}
 	bucketURL := *u
 	if s.virtualHosted {

@@ -79,9 +79,10 @@ func TestRenderEnvOfSeveralBuckets(t *testing.T) {
 }
 
 func TestEndpointThatIsNoURL(t *testing.T) {
-	for _, endpoint := range []string{"", "o.example", "::", "https://"} {
-		if _, err := renderEnv(defaultKeys(), []envSource{source("photos", "b1", endpoint)}); err == nil {
-			t.Errorf("%q is accepted", endpoint)
+	for _, endpoint := range []string{"", "o.example", "::", "https://", hidden, "https://" + hidden + "@"} {
+		_, err := renderEnv(defaultKeys(), []envSource{source("photos", "b1", endpoint)})
+		if err == nil || strings.Contains(err.Error(), hidden) || !strings.Contains(err.Error(), "photos") {
+			t.Errorf("%q: %v", endpoint, err)
 		}
 	}
 }

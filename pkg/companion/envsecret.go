@@ -91,10 +91,8 @@ func envSecretName(a access, parameters map[string]string) (string, error) {
 	if faults := validation.IsDNS1123Subdomain(name); len(faults) > 0 {
 		return "", fmt.Errorf("%s is no name for a Secret: want at most 253 characters of a-z, 0-9, - and ., and a letter or digit at both ends", quote(name))
 	}
-	for _, t := range a.targets {
-		if t.secret == name {
-			return "", fmt.Errorf("%s is the name of the Secret that COSI writes: choose another one", quote(name))
-		}
+	if a.delivers(name) {
+		return "", fmt.Errorf("%s is the name of the Secret that COSI writes: choose another one", quote(name))
 	}
 	return name, nil
 }

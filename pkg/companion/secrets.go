@@ -109,7 +109,8 @@ func (s *secrets) replace(ctx context.Context, a access, old *corev1.Secret, dat
 	return true, s.allowed(a, err)
 }
 
-// remove deletes the access's Secrets but the one that is kept.
+// remove deletes the access's env Secrets but the one that is kept. COSI v1alpha2
+// has its own belong to the access, too, and anybody can put a label on them.
 func (s *secrets) remove(ctx context.Context, a access, keep string) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -125,7 +126,7 @@ func (s *secrets) remove(ctx context.Context, a access, keep string) error {
 		return s.allowed(a, err)
 	}
 	for i := range list.Items {
-		if o := &list.Items[i]; owned(o, a) && o.Name != keep {
+		if o := &list.Items[i]; owned(o, a) && o.Name != keep && !a.delivers(o.Name) {
 			if err := s.delete(ctx, a, o); err != nil {
 				return err
 			}

@@ -62,3 +62,19 @@ func TestImmutableSecretIsMadeAnew(t *testing.T) {
 		t.Errorf("deleted %d times", n)
 	}
 }
+
+// TestRemoveLeavesOtherSecrets: former env Secrets go, and nothing else.
+func TestRemoveLeavesOtherSecrets(t *testing.T) {
+	server, s, a := withSecrets(t)
+	for name, uid := range map[string]string{"kept": a.uid, "former": a.uid, "photos-cosi": a.uid, "anothers": "uid-2"} {
+		server.put(t, secretsPath+"/"+name, secretOf(name, uid, `}`))
+	}
+	if err := s.remove(t.Context(), a, "kept"); err != nil {
+		t.Fatal(err)
+	}
+	for name, there := range map[string]bool{"kept": true, "former": false, "photos-cosi": true, "anothers": true} {
+		if is := server.get(secretsPath+"/"+name) != ""; is != there {
+			t.Errorf("%s is there: %v", name, is)
+		}
+	}
+}

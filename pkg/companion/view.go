@@ -2,6 +2,7 @@ package companion
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,11 @@ type access struct {
 type target struct {
 	claim  string // name of the BucketClaim
 	secret string // name of the Secret that COSI writes
+}
+
+// delivers reports whether COSI writes the Secret with that name for the access.
+func (a access) delivers(secret string) bool {
+	return slices.ContainsFunc(a.targets, func(t target) bool { return t.secret == secret })
 }
 
 // accessClass is a BucketAccessClass.

@@ -34,7 +34,7 @@ const (
 	cosiPath    = "/apis/objectstorage.k8s.io/v1alpha1"
 )
 
-// discovery is what clients read of the API before they use it.
+// discoveryOf is what clients read of the API before they use it.
 var discoveryOf = map[string]string{
 	"/api":    `{"kind": "APIVersions", "versions": ["v1"]}`,
 	"/apis":   `{"kind": "APIGroupList", "groups": [{"name": "objectstorage.k8s.io", "versions": [{"groupVersion": "objectstorage.k8s.io/v1alpha1", "version": "v1alpha1"}]}]}`,
@@ -55,6 +55,9 @@ func (s *apiServer) put(t *testing.T, path, object string) {
 	defer s.mu.Unlock()
 	s.objects[path] = o
 }
+
+// mostKeys are those that the server takes in a Secret. A real one counts bytes.
+const mostKeys = 10
 
 // get returns the object's JSON; an empty one is none.
 func (s *apiServer) get(path string) string {
@@ -107,6 +110,7 @@ func (s *apiServer) answer(r *http.Request) (int, any) {
 		path += "/" + name
 	}
 	there := s.objects[path]
+	data, _ := body["data"].(map[string]any)
 	switch {
 	case r.Method == http.MethodGet && slices.Contains([]string{"buckets", "bucketclaims", "secrets"}, path[strings.LastIndex(path, "/")+1:]):
 		return http.StatusOK, s.list(path)
@@ -114,7 +118,7 @@ func (s *apiServer) answer(r *http.Request) (int, any) {
 		return status(http.StatusConflict, "AlreadyExists")
 	case r.Method != http.MethodPost && there == nil:
 		return status(http.StatusNotFound, "NotFound")
-	case r.Method == http.MethodPut && there["immutable"] == true:
+	case r.Method == http.MethodPut && there["immutable"] == true, len(data) > mostKeys:
 		return status(http.StatusUnprocessableEntity, "Invalid")
 	case r.Method == http.MethodDelete:
 		if metadata, _ := there["metadata"].(map[string]any); metadata["finalizers"] != nil {

@@ -43,10 +43,13 @@ func (s envSource) values() (map[string]string, error) {
 
 // renderEnv is the data of an env Secret. Of several buckets the first has the
 // plain keys, and every one, the first too, has its own with claimSuffix. Two
-// values for one key are an error.
+// values for one key are an error, and so is a key that no Secret takes.
 func renderEnv(keys map[string]string, sources []envSource) (map[string][]byte, error) {
 	data := map[string][]byte{}
 	add := func(key, value string) error {
+		if len(key) > maxEnvKey {
+			return fmt.Errorf("the key %s is longer than %d characters: use a claim with a shorter name, or shorter keys with %s", quote(key), maxEnvKey, AnnotationEnvKeys)
+		}
 		if _, taken := data[key]; taken {
 			return fmt.Errorf("the key %s would stand for two values: rename one with %s, or use claims whose names differ in more than dots and dashes", key, AnnotationEnvKeys)
 		}

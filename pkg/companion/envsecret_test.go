@@ -69,6 +69,10 @@ func TestRenderEnvOfSeveralBuckets(t *testing.T) {
 			t.Errorf("claims with one name as a variable: %v", err)
 		}
 	}
+	long := source(strings.Repeat("a", 253), "b1", "https://one")
+	if _, err := renderEnv(defaultKeys(), []envSource{long, source("b", "b2", "https://two")}); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Errorf("a claim with a long name: %v", err)
+	}
 	keys, err := parseEnvKeys("bucket=S3_REGION_PHOTOS")
 	if err != nil {
 		t.Fatal(err)

@@ -156,12 +156,15 @@ func owned(o metav1.Object, a access) bool {
 	return owner != nil && owner.Kind == kindAccess && string(owner.UID) == a.uid
 }
 
-// allowed turns a refusal into what the user can do about it. In a namespace that
-// is being deleted nothing can be made, which is nobody's fault.
+// allowed turns a refusal into what the user can do about it: trying again is of
+// no use before that. In a namespace that is being deleted nothing can be made,
+// which is nobody's fault.
 func (s *secrets) allowed(a access, err error) error {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil
+	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err):
+		return refused(fmt.Errorf("the API server does not take the Secret: %w", err))
 	case apierrors.IsForbidden(err):
 		return &problemError{problem{ReasonEnvSecretForbidden, fmt.Sprintf("%s. If it lacks a right: kubectl create rolebinding %s --namespace=%s --clusterrole=%s %s",
 			err.Error(), secretsRole, a.namespace, secretsRole, s.subject)}}

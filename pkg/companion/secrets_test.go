@@ -78,3 +78,18 @@ func TestRemoveLeavesOtherSecrets(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretThatNoServerTakes: the user hears of it, whether it is there already
+// or not, and it is not tried for ever.
+func TestSecretThatNoServerTakes(t *testing.T) {
+	server, s, a := withSecrets(t)
+	data := map[string][]byte{}
+	for i := range mostKeys + 1 {
+		data["KEY_"+string(rune('A'+i))] = nil
+	}
+	_, err := s.write(t.Context(), a, "env", data)
+	wantRefused(t, err, "does not take")
+	server.put(t, secretsPath+"/env", secretOf("env", a.uid, `}`))
+	_, err = s.write(t.Context(), a, "env", data)
+	wantRefused(t, err, "does not take")
+}

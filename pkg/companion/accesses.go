@@ -145,12 +145,13 @@ func (r *accesses) granted(ctx context.Context, a access, buckets []bucket) erro
 }
 
 // serve brings the Secrets of an access to what they should be. What the user has
-// to put right is told.
+// to put right with one keeps nothing from the other.
 func (r *accesses) serve(ctx context.Context, a access, parameters map[string]string, buckets []bucket) error {
-	err := r.correct(ctx, a, buckets)
-	if err == nil {
-		err = r.env(ctx, a, parameters, buckets)
-	}
+	return errors.Join(r.told(ctx, a, r.correct(ctx, a, buckets)), r.told(ctx, a, r.env(ctx, a, parameters, buckets)))
+}
+
+// told tells what the user has to put right. All else is left for the caller.
+func (r *accesses) told(ctx context.Context, a access, err error) error {
 	var p *problemError
 	if errors.As(err, &p) {
 		return r.record.warn(ctx, a.meta, p.problem)

@@ -1,6 +1,10 @@
 package companion
 
-import "testing"
+import (
+	"encoding/base64"
+	"testing"
+	"time"
+)
 
 // TestClassThatIsGone: its accesses keep the env Secrets that it asked for, until
 // there is a class that does not.
@@ -32,5 +36,35 @@ func TestClassThatIsGone(t *testing.T) {
 	served()
 	if server.get(path) != "" {
 		t.Error("the Secret stays, although the class asks for none")
+	}
+}
+
+// TestImmutableBucketInfo: that its bucket cannot be corrected keeps nobody from
+// the env Secret, and is told.
+func TestImmutableBucketInfo(t *testing.T) {
+	server, config := newAPIServer(t)
+	companion, err := New(Config{Driver: "cosi.zuber.dev", REST: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := companion.client
+	a := access{
+		meta:    meta{kind: kindAccess, version: v1alpha1, namespace: "ns", name: "photos", uid: "uid-1", annotations: map[string]string{AnnotationEnvSecret: "photos-env"}},
+		targets: []target{{"photos", "photos-cosi"}},
+	}
+	server.put(t, secretsPath+"/photos-cosi", `{"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "ns", "name": "photos-cosi"},
+"immutable": true, "data": {"BucketInfo": "`+base64.StdEncoding.EncodeToString([]byte(document))+`"}}`)
+	r := &accesses{
+		view: view{v1alpha1, c}, secrets: &secrets{client: c, live: c},
+		record: &recorder{client: c, now: time.Now, told: map[string]time.Time{}},
+	}
+	if err := r.serve(t.Context(), a, nil, []bucket{{meta: meta{name: "named-in-kubernetes"}, atCloud: "at-the-cloud"}}); err != nil {
+		t.Error(err)
+	}
+	if server.get(secretsPath+"/photos-env") == "" {
+		t.Error("there is no env Secret")
+	}
+	if n := server.count("POST /api/v1/namespaces/ns/events"); n != 2 {
+		t.Errorf("%d events, want that of the env Secret and that of the other", n)
 	}
 }

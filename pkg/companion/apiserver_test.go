@@ -36,9 +36,10 @@ const (
 
 // discoveryOf is what clients read of the API before they use it.
 var discoveryOf = map[string]string{
-	"/api":    `{"kind": "APIVersions", "versions": ["v1"]}`,
-	"/apis":   `{"kind": "APIGroupList", "groups": [{"name": "objectstorage.k8s.io", "versions": [{"groupVersion": "objectstorage.k8s.io/v1alpha1", "version": "v1alpha1"}]}]}`,
-	"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "secrets", "namespaced": true, "kind": "Secret"}]}`,
+	"/api":  `{"kind": "APIVersions", "versions": ["v1"]}`,
+	"/apis": `{"kind": "APIGroupList", "groups": [{"name": "objectstorage.k8s.io", "versions": [{"groupVersion": "objectstorage.k8s.io/v1alpha1", "version": "v1alpha1"}]}]}`,
+	"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "secrets", "namespaced": true, "kind": "Secret"},
+{"name": "events", "namespaced": true, "kind": "Event"}]}`,
 	"/apis/objectstorage.k8s.io": `{"kind": "APIGroup", "apiVersion": "v1", "name": "objectstorage.k8s.io",
 "versions": [{"groupVersion": "objectstorage.k8s.io/v1alpha1", "version": "v1alpha1"}]}`,
 	cosiPath: `{"kind": "APIResourceList", "groupVersion": "objectstorage.k8s.io/v1alpha1", "resources": [

@@ -78,21 +78,27 @@ func New(cfg Config) (*Companion, error) {
 // Run works until ctx ends. Whatever fails, be it the API server, a missing right
 // or a cluster without COSI, is logged once and tried again.
 func (c *Companion) Run(ctx context.Context) {
-	wait := recheckFirst
+	var wait time.Duration
 	for ctx.Err() == nil {
-		worked, err := c.once(ctx)
-		if err != nil && ctx.Err() == nil {
+		started := time.Now()
+		if err := c.once(ctx); err != nil && ctx.Err() == nil {
 			c.say(ctx, err)
 		}
-		if worked {
-			wait = recheckFirst
-		}
+		wait = nextWait(wait, time.Since(started))
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
-		wait = min(2*wait, recheckMost)
 	}
+}
+
+// nextWait is how long the next try waits after one that lasted so long. Work that
+// fails as soon as it starts is no better than none.
+func nextWait(last, lasted time.Duration) time.Duration {
+	if last == 0 || lasted > recheckMost {
+		return recheckFirst
+	}
+	return min(2*last, recheckMost)
 }
 
 // plan is what the companion can do in the cluster as it is.
@@ -106,7 +112,7 @@ var errOff = errors.New("the companion is off")
 
 // once works as long as the cluster stays as it is. A panic is an error, as the
 // driver in the same process has to go on.
-func (c *Companion) once(ctx context.Context) (worked bool, err error) {
+func (c *Companion) once(ctx context.Context) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("the companion starts again after a panic: %v\n%s", cause, debug.Stack())
@@ -114,20 +120,20 @@ func (c *Companion) once(ctx context.Context) (worked bool, err error) {
 	}()
 	p, err := c.plan(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	self, err := subject(ctx, c.client)
 	if err != nil {
-		return false, err
+		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go c.watch(ctx, p, cancel)
 	c.say(ctx, nil, "driver", c.config.Driver, "cosi", p.version, "secretsEverywhere", p.everywhere)
 	if err := c.work(ctx, p, self); err != nil {
-		return true, fmt.Errorf("the companion starts again: %w", err)
+		return fmt.Errorf("the companion starts again: %w", err)
 	}
-	return true, context.Cause(ctx)
+	return context.Cause(ctx)
 }
 
 // watch ends the work when the plan is another one. While the API server does

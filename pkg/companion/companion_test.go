@@ -1,0 +1,20 @@
+package companion
+
+import (
+	"testing"
+	"time"
+)
+
+// TestNextWait: what fails again and again is tried less and less often, and soon
+// after it has worked for a while.
+func TestNextWait(t *testing.T) {
+	var wait time.Duration
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		if wait = nextWait(wait, 10*time.Second); wait != want*time.Second {
+			t.Errorf("wait %d is %s, want %d s", i+1, wait, want)
+		}
+	}
+	if wait = nextWait(wait, time.Hour); wait != recheckFirst {
+		t.Errorf("after an hour of work: %s", wait)
+	}
+}

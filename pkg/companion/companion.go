@@ -78,6 +78,7 @@ func New(cfg Config) (*Companion, error) {
 // Run works until ctx ends. Whatever fails, be it the API server, a missing right
 // or a cluster without COSI, is logged once and tried again.
 func (c *Companion) Run(ctx context.Context) {
+	ctx = withoutBodies(ctx)
 	var wait time.Duration
 	for ctx.Err() == nil {
 		started := time.Now()

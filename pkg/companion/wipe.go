@@ -28,7 +28,7 @@ func (c *Companion) WipeOnDelete(ctx context.Context, bucketID string) bool {
 	if !c.config.AllowWipe {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, wipeTimeout)
+	ctx, cancel := context.WithTimeout(withoutBodies(ctx), wipeTimeout)
 	defer cancel()
 	owner, err := c.deletedClaim(ctx, bucketID)
 	if err != nil {

@@ -62,8 +62,11 @@ type Companion struct {
 
 // New makes a companion. It makes no call.
 func New(cfg Config) (*Companion, error) {
-	cfg.REST = rest.AddUserAgent(cfg.REST, reporter)
+	cfg.REST = rest.AddUserAgent(rest.CopyConfig(cfg.REST), reporter)
 	cfg.REST.WarningHandlerWithContext = rest.NoWarnings{}
+	if cfg.REST.QPS == 0 {
+		cfg.REST.QPS = -1 // not client-go's 5 a second: the API server shares itself out
+	}
 	live, err := client.New(cfg.REST, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
 		return nil, fmt.Errorf("companion: %w", err)

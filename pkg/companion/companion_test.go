@@ -18,3 +18,19 @@ func TestNextWait(t *testing.T) {
 		t.Errorf("after an hour of work: %s", wait)
 	}
 }
+
+// TestNoThrottle: the API server limits its clients itself. What the caller says
+// stays, and so does the caller's configuration.
+func TestNoThrottle(t *testing.T) {
+	for given, want := range map[float32]float32{0: -1, 20: 20} {
+		_, config := newAPIServer(t)
+		config.QPS = given
+		c, err := New(Config{Driver: "cosi.zuber.dev", REST: config})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.config.REST.QPS != want || config.QPS != given {
+			t.Errorf("%v: %v, and the caller's is %v", given, c.config.REST.QPS, config.QPS)
+		}
+	}
+}

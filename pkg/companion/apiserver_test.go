@@ -34,16 +34,19 @@ const (
 	cosiPath    = "/apis/objectstorage.k8s.io/v1alpha1"
 )
 
-// discoveryOf is what clients read of the API before they use it.
-var discoveryOf = map[string]string{
-	"/api":  `{"kind": "APIVersions", "versions": ["v1"]}`,
-	"/apis": `{"kind": "APIGroupList", "groups": [{"name": "objectstorage.k8s.io", "versions": [{"groupVersion": "objectstorage.k8s.io/v1alpha1", "version": "v1alpha1"}]}]}`,
-	"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "secrets", "namespaced": true, "kind": "Secret"},
+// discovered is what clients read of the API before they use it; an empty one is
+// something else.
+func discovered(path string) string {
+	return map[string]string{
+		"/api":  `{"kind": "APIVersions", "versions": ["v1"]}`,
+		"/apis": `{"kind": "APIGroupList", "groups": [{"name": "objectstorage.k8s.io", "versions": [{"groupVersion": "objectstorage.k8s.io/v1alpha1", "version": "v1alpha1"}]}]}`,
+		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "secrets", "namespaced": true, "kind": "Secret"},
 {"name": "events", "namespaced": true, "kind": "Event"}]}`,
-	"/apis/objectstorage.k8s.io": `{"kind": "APIGroup", "apiVersion": "v1", "name": "objectstorage.k8s.io",
+		"/apis/objectstorage.k8s.io": `{"kind": "APIGroup", "apiVersion": "v1", "name": "objectstorage.k8s.io",
 "versions": [{"groupVersion": "objectstorage.k8s.io/v1alpha1", "version": "v1alpha1"}]}`,
-	cosiPath: `{"kind": "APIResourceList", "groupVersion": "objectstorage.k8s.io/v1alpha1", "resources": [
+		cosiPath: `{"kind": "APIResourceList", "groupVersion": "objectstorage.k8s.io/v1alpha1", "resources": [
 {"name": "buckets", "kind": "Bucket"}, {"name": "bucketaccessclasses", "kind": "BucketAccessClass"}, {"name": "bucketclaims", "namespaced": true, "kind": "BucketClaim"}]}`,
+	}[path]
 }
 
 func (s *apiServer) put(t *testing.T, path, object string) {
@@ -88,7 +91,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
 	w.Header().Set("Content-Type", "application/json")
-	if text, is := discoveryOf[r.URL.Path]; is {
+	if text := discovered(r.URL.Path); text != "" {
 		_, _ = w.Write([]byte(text))
 		return
 	}

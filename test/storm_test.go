@@ -17,7 +17,7 @@ import (
 	"github.com/zuber-storage/zuber/pkg/provider/stackit"
 )
 
-var runs = flag.Int("conformance-runs", 3, "how often TestConformanceInAStorm runs the list over each provider")
+var runs = flag.Int("conformance-runs", 2, "how often TestConformanceInAStorm runs the list over each provider")
 
 // delayed is a delay in the proportions of the clouds, a hundred times faster.
 func delayed(most time.Duration) emulator.Delay { return emulator.Delay{Max: most / 100} }

@@ -137,7 +137,7 @@ func (p *Provider) usersOf(ctx context.Context, ref provider.AccountRef) (found 
 		for _, a := range found {
 			all = append(all, everyBucket(a)...)
 		}
-		current, _ := preferred(slices.DeleteFunc(slices.Clone(found), func(a access) bool { return !a.opens("") }))
+		current := inForce(found)
 		for _, b := range everyBucket(current) {
 			if current.buckets[b.Name].alive() {
 				refs = append(refs, b)
@@ -166,11 +166,18 @@ func (p *Provider) usersOf(ctx context.Context, ref provider.AccountRef) (found 
 	return found, refs, unlock, nil
 }
 
+// inForce returns the one of an account's users that is handed out and has access
+// to something; the zero access if none has.
+func inForce(found []access) access {
+	current, _ := preferred(slices.DeleteFunc(slices.Clone(found), func(a access) bool { return !a.opens("") }))
+	return current
+}
+
 // successor returns the user that the account has, and the one that is to take
 // its place. One that a rotation before has made, and whose key was not delivered
 // because another one is to be kept, is taken up.
 func successor(found []access, keep string) (current, want access) {
-	current, _ = preferred(slices.DeleteFunc(slices.Clone(found), func(a access) bool { return !a.opens("") }))
+	current = inForce(found)
 	latest, kept := current, access{rotation: -1}
 	for _, a := range found {
 		if a.rotation > latest.rotation {

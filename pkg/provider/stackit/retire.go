@@ -38,21 +38,5 @@ func (p *Provider) retireLocked(ctx context.Context, ref provider.AccountRef, ke
 		a.known.rotating = false
 		p.rememberKey(a.entry.id, a.known)
 	}
-	e := a.entry
-	e.keys = nil
-	for _, k := range a.live {
-		if kept(k) {
-			e.keys = append(e.keys, fingerprint(k.id))
-			continue
-		}
-		if err := p.deleteKey(ctx, a.region, e.id, k.id); err != nil {
-			return err
-		}
-	}
-	for _, t := range a.targets {
-		if err := p.amend(ctx, t.bucket, func(m *marks) { m.renew(e.on(t)) }); err != nil {
-			return fmt.Errorf("bucket %q: %w", t.Name, err)
-		}
-	}
-	return nil
+	return p.keepOnly(ctx, a.targets, a.entry, a.live, kept)
 }

@@ -3,6 +3,7 @@ package stackit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
@@ -133,20 +134,24 @@ func (p *Provider) liveKeys(ctx context.Context, ref provider.AccountRef, held [
 // retire deletes the keys that a rotation has replaced. The list shows only the
 // end of access key IDs: what may be the one to keep is kept.
 func (p *Provider) retire(ctx context.Context, targets []target, e entry, old []accessKey, key grantedKey, keep string) error {
-	var left []string
-	for _, k := range old {
-		if k.id == key.id {
-			continue
-		}
-		if keep != "" && maskedAs(k, keep) {
-			left = append(left, fingerprint(k.id))
+	mine := func(k accessKey) bool { return k.id == key.id }
+	live := append(slices.DeleteFunc(slices.Clone(old), mine), accessKey{id: key.id})
+	return p.keepOnly(ctx, targets, e, live, func(k accessKey) bool { return mine(k) || keep != "" && maskedAs(k, keep) })
+}
+
+// keepOnly deletes the live keys but those that are kept, and records these in the
+// order of the list.
+func (p *Provider) keepOnly(ctx context.Context, targets []target, e entry, live []accessKey, kept func(accessKey) bool) error {
+	e.keys = nil
+	for _, k := range live {
+		if kept(k) {
+			e.keys = append(e.keys, fingerprint(k.id))
 			continue
 		}
 		if err := p.deleteKey(ctx, targets[0].Region, e.id, k.id); err != nil {
 			return err
 		}
 	}
-	e.keys = append(left, fingerprint(key.id))
 	for _, t := range targets {
 		if err := p.amend(ctx, t.bucket, func(m *marks) { m.renew(e.on(t)) }); err != nil {
 			return fmt.Errorf("bucket %q: %w", t.Name, err)

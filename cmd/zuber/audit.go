@@ -50,15 +50,7 @@ repaired, else 1.`,
 	s.bind(cmd.Flags())
 	c := collect(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c.apply(a.env)
-		warnUnknown(a.stderr, cmd.Root(), a.env)
-		s.check(c)
-		specs := s.resolve(c, a.env)
-		needCredentials(c, specs)
-		if err := c.err(); err != nil {
-			return err
-		}
-		backends, err := openAll(specs, wiring{DriverName: s.DriverName})
+		backends, err := a.openReal(cmd, c, &s.backendSettings, s.check)
 		if err != nil {
 			return err
 		}

@@ -33,15 +33,7 @@ too: name it with --keep-bucket.`,
 	s.bind(cmd.Flags())
 	c := collect(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c.apply(a.env)
-		warnUnknown(a.stderr, cmd.Root(), a.env)
-		s.check(c)
-		specs := s.resolve(c, a.env)
-		needCredentials(c, specs)
-		if err := c.err(); err != nil {
-			return err
-		}
-		backends, err := openAll(specs, wiring{DriverName: s.DriverName})
+		backends, err := a.openReal(cmd, c, &s.backendSettings, s.check)
 		if err != nil {
 			return err
 		}
@@ -55,11 +47,20 @@ too: name it with --keep-bucket.`,
 	return cmd
 }
 
-// needCredentials reports that there is nothing to work with.
-func needCredentials(c *collector, specs []backendSpec) {
+// openReal reads and checks the configuration of a command that works on accounts,
+// and opens every back end. All faults are reported at once; no credentials are one.
+func (a *app) openReal(cmd *cobra.Command, c *collector, s *backendSettings, check func(*collector)) ([]driver.Backend, error) {
+	c.apply(a.env)
+	warnUnknown(a.stderr, cmd.Root(), a.env)
+	check(c)
+	specs := s.resolve(c, a.env)
 	if len(c.faults) == 0 && len(specs) == 0 {
 		c.addf("no credentials: set %s, %s, %s or %s, or name a file with --%s", envToken, envTokenFile, envStackitKey, envStackitKeyPath, flagConfig)
 	}
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	return openAll(specs, wiring{DriverName: s.DriverName})
 }
 
 // collection is one run of the command.

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
 	"github.com/zuber-storage/zuber/pkg/provider/transport"
@@ -96,7 +97,7 @@ func (p *Provider) audited(ctx context.Context) ([]provider.BucketRef, error) {
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(refs), func(a, b provider.BucketRef) int { return slices.Compare([]string{a.Name}, []string{b.Name}) }), nil
+	return slices.SortedFunc(maps.Values(refs), func(a, b provider.BucketRef) int { return strings.Compare(a.Name, b.Name) }), nil
 }
 
 // inspect looks at one bucket under its lock and returns what is wrong with it, or

@@ -6,37 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zuber-storage/zuber/test/e2e/cluster"
 	"github.com/zuber-storage/zuber/test/e2e/v1alpha2"
 )
-
-// manifest2 is manifest for v1alpha2, with a spec.
-func manifest2(kind, name string, spec map[string]any) string {
-	return strings.Replace(manifest(kind, name, map[string]any{"spec": spec}), "v1alpha1", "v1alpha2", 1)
-}
 
 // TestCompanionOfV1alpha2 lets the companion find a cluster without COSI, which
 // v1alpha2 comes to later, and then does for its users what it does for those of
 // v1alpha1.
 func TestCompanionOfV1alpha2(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a cluster")
-	}
-	o := options()
-	o.NoCOSI = true
-	c, err := cluster.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if strings.Contains(c.Driver.Log(), "WARNING: DATA RACE") {
-			t.Error("the driver raced")
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	s := &story{T: t, Cluster: c, ns: "default"}
+	s := withoutCOSI(t)
+	c := s.Cluster
 	s.logged("the cluster has no objectstorage.k8s.io")
 	if err := v1alpha2.Install(t.Context(), c); err != nil {
 		t.Fatal(err)

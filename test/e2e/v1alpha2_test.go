@@ -20,23 +20,8 @@ import (
 // an API server with its kinds, and uses what they make, across a restart of the
 // sidecar's stand-in. The bucket that the samples bring in exists before.
 func TestSamplesOfV1alpha2(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a cluster")
-	}
-	o := options()
-	o.NoCOSI = true
-	c, err := cluster.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if strings.Contains(c.Driver.Log(), "WARNING: DATA RACE") {
-			t.Error("the driver raced")
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	s := withoutCOSI(t)
+	c := s.Cluster
 	if err := v1alpha2.Install(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +30,6 @@ func TestSamplesOfV1alpha2(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = peer.Close() }()
-	s := &story{T: t, Cluster: c, ns: "default"}
 
 	s.foreignBucket("archive-2026")
 	s.retainedBucket("archive-2026")
@@ -85,9 +69,11 @@ func TestSamplesOfV1alpha2(t *testing.T) {
 		}
 
 		// A class that cannot work: the Bucket says why.
-		wrong := s.apply(strings.NewReplacer("v1alpha1", "v1alpha2").Replace(manifest("BucketClass", "wrong", map[string]any{"spec": map[string]any{
-			"driverName": driverName, "deletionPolicy": "Delete", "parameters": map[string]string{"backend": backend, "region": "nowhere"},
-		}})), strings.NewReplacer("v1alpha1", "v1alpha2").Replace(claimManifest("wrong", "wrong")))
+		wrong := s.apply(
+			manifest2("BucketClass", "wrong", map[string]any{
+				"driverName": driverName, "deletionPolicy": "Delete", "parameters": map[string]string{"backend": backend, "region": "nowhere"},
+			}),
+			manifest2("BucketClaim", "wrong", map[string]any{"bucketClassName": "wrong", "protocols": []string{"S3"}}))
 		s.eventually(func() error {
 			bucket, err := s.Get(t.Context(), "/apis/objectstorage.k8s.io/v1alpha2/buckets/bc-"+wrong[1].text("metadata", "uid"))
 			if err == nil && !strings.Contains(object(bucket).text("status", "error", "message"), `"nowhere"`) {
@@ -112,6 +98,35 @@ func TestSamplesOfV1alpha2(t *testing.T) {
 	if left := leftInClouds(c.Emulator, ""); len(left) != 3 { // both buckets and the owner of one
 		t.Errorf("left in the clouds: %q", left)
 	}
+}
+
+// withoutCOSI begins a story in a cluster of its own, which has neither COSI's kinds
+// nor its programs.
+func withoutCOSI(t *testing.T) *story {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts a cluster")
+	}
+	o := options()
+	o.NoCOSI = true
+	c, err := cluster.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if strings.Contains(c.Driver.Log(), "WARNING: DATA RACE") {
+			t.Error("the driver raced")
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &story{T: t, Cluster: c, ns: "default"}
+}
+
+// manifest2 is manifest for v1alpha2, with a spec.
+func manifest2(kind, name string, spec map[string]any) string {
+	return strings.Replace(manifest(kind, name, map[string]any{"spec": spec}), "v1alpha1", "v1alpha2", 1)
 }
 
 // settled waits until an access of v1alpha2 has its Secrets.

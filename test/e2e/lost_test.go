@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -80,16 +79,28 @@ func TestLostWrites(t *testing.T) {
 	if left := leftInClouds(s.Emulator, gone.text("metadata", "uid")); len(left) == 0 {
 		t.Fatal("the bucket is gone by itself: docs/upstream.md is out of date")
 	}
-	commands := s.advice("bucket BUCKET", "BUCKET", left.name())
-	s.shell(commands[0])
+	s.shell(s.advice("delete bucket BUCKET", "BUCKET", left.name())...)
 	s.event(left, `"gone" not found`)
-	s.shell(commands[1:]...)
+	s.shell(s.advice("patch bucket BUCKET --type=json", "BUCKET", left.name())...)
+	s.gone(left)
+	s.emptyClouds(gone)
+
+	early := s.ready(s.claim("early", class))
+	unwritten := s.bucket(early)
+	patch(unwritten, "/status", map[string]any{"status": map[string]any{"bucketID": ""}})
+	s.deleteSoon(early)
+	s.told(early, `bucket ID "": …`)
+	s.shell(s.advice("--subresource=status --type=merge -p '{\"status\": {\"bucketID\"", "BACKEND", cloudscale, "REGION", "rma", "BUCKET", unwritten.name())...)
+	s.gone(early, unwritten)
+	s.emptyClouds(early)
+}
+
+// emptyClouds waits until nothing is left of what was made for a claim.
+func (s *story) emptyClouds(claim object) {
+	s.Helper()
 	s.eventually(func() error {
-		if still := s.absent(t.Context(), left); still != nil {
-			return still
-		}
-		if still := leftInClouds(s.Emulator, gone.text("metadata", "uid")); len(still) > 0 {
-			return errors.New(fmt.Sprint(still))
+		if left := leftInClouds(s.Emulator, claim.text("metadata", "uid")); len(left) > 0 {
+			return errors.New(strings.Join(left, "; "))
 		}
 		return nil
 	})

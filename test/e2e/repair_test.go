@@ -38,7 +38,15 @@ func (r *repair) claim(claim object) error {
 	}
 	name, finalizers := claim.text("status", "bucketName"), claim.texts("metadata", "finalizers")
 	whole := name != "" && claim.at("status", "bucketReady") == true && slices.Contains(finalizers, claimFinalizer)
-	if whole || object(bucket).at("status", "bucketReady") != true {
+	if object(bucket).at("status", "bucketReady") != true {
+		if whole {
+			// The sidecar writes the claim before the Bucket. Who deletes the claim in
+			// between leaves a Bucket without an ID: see docs/upstream.md.
+			return fmt.Errorf("%s is ready before its Bucket", claim)
+		}
+		return nil
+	}
+	if whole {
 		return nil
 	}
 	wrong := fmt.Errorf("%s has the status %v and the finalizers %q although its Bucket is ready", claim, claim["status"], finalizers)

@@ -100,11 +100,13 @@ func (s *story) keep(o object) {
 	shared.kept = append(shared.kept, uid)
 }
 
-// delete deletes objects and returns when they are gone.
+// delete deletes objects one after the other, each when the one before is gone: a
+// claim that is deleted at once with its access can go first, and upstream's
+// sidecar then abandons the access (docs/upstream.md).
 func (s *story) delete(objects ...object) {
 	s.Helper()
-	s.deleteSoon(objects...)
 	for _, o := range objects {
+		s.deleteSoon(o)
 		s.gone(o)
 	}
 }

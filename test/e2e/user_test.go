@@ -159,15 +159,18 @@ func (s *story) events(o object) []string {
 // event waits for an event about an object that holds the text.
 func (s *story) event(o object, text string) {
 	s.Helper()
-	s.eventually(func() error {
-		all := s.events(o)
-		for _, e := range all {
-			if strings.Contains(e, text) {
-				return nil
-			}
+	s.eventually(func() error { return s.hasEvent(o, text) })
+}
+
+// hasEvent is nil if an object has an event that holds the text.
+func (s *story) hasEvent(o object, text string) error {
+	all := s.events(o)
+	for _, e := range all {
+		if strings.Contains(e, text) {
+			return nil
 		}
-		return fmt.Errorf("%s has no event with %q; it has: %q", o, text, all)
-	})
+	}
+	return fmt.Errorf("%s has no event with %q; it has: %q", o, text, all)
 }
 
 // bucketOf is the Bucket of a BucketClaim, which may not be ready.

@@ -3,6 +3,9 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,8 +31,10 @@ func TestCompanionOfV1alpha2(t *testing.T) {
 	}
 	defer func() { _ = peer.Close() }()
 
+	restic := program(t, "restic")
 	for _, backend := range []string{cloudscale, stackit} {
 		s.companionOfV1alpha2(backend)
+		s.samplesOfBackup(backend, restic)
 	}
 	if left := leftInClouds(c.Emulator, ""); len(left) != 0 {
 		t.Errorf("left in the clouds: %q", left)
@@ -101,6 +106,23 @@ func (s *story) companionOfV1alpha2(backend string) {
 	})
 	s.annotate(archive, wipeOnDelete, "true")
 	s.delete(archive, nowhere)
+	s.delete(classes...)
+}
+
+// samplesOfBackup lives with config/samples/backup, whose classes are among those
+// of the samples.
+func (s *story) samplesOfBackup(backend, restic string) {
+	s.Helper()
+	path := filepath.Join(root, "config", "samples", backend, "v1alpha2", "samples.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	classes := s.apply(slices.DeleteFunc(strings.Split(string(text), "\n---\n"), func(o string) bool { return !strings.Contains(o, "Class\nmetadata:") })...)
+	if len(classes) != 2 {
+		s.Fatalf("%s has the classes %v", path, classes)
+	}
+	s.backup(backend, "v1alpha2", restic)
 	s.delete(classes...)
 }
 

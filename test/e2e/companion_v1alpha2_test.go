@@ -31,10 +31,9 @@ func TestCompanionOfV1alpha2(t *testing.T) {
 	}
 	defer func() { _ = peer.Close() }()
 
-	restic := program(t, "restic")
 	for _, backend := range []string{cloudscale, stackit} {
 		s.companionOfV1alpha2(backend)
-		s.samplesOfBackup(backend, restic)
+		s.samplesOfBackup(backend)
 	}
 	if left := leftInClouds(c.Emulator, ""); len(left) != 0 {
 		t.Errorf("left in the clouds: %q", left)
@@ -111,7 +110,7 @@ func (s *story) companionOfV1alpha2(backend string) {
 
 // samplesOfBackup lives with config/samples/backup, whose classes are among those
 // of the samples.
-func (s *story) samplesOfBackup(backend, restic string) {
+func (s *story) samplesOfBackup(backend string) {
 	s.Helper()
 	path := filepath.Join(root, "config", "samples", backend, "v1alpha2", "samples.yaml")
 	text, err := os.ReadFile(path)
@@ -122,7 +121,7 @@ func (s *story) samplesOfBackup(backend, restic string) {
 	if len(classes) != 2 {
 		s.Fatalf("%s has the classes %v", path, classes)
 	}
-	s.backup(backend, "v1alpha2", restic)
+	s.backup(backend, "v1alpha2")
 	s.delete(classes...)
 }
 

@@ -105,9 +105,13 @@ func (s *story) backup(backend, version string) {
 			s.Errorf("left in the clouds of %s: %q", what, left)
 		}
 	}
-	if secrets, err := s.Get(s.Context(), "/api/v1/namespaces/"+backupNamespace+"/secrets"); err != nil || len(object(secrets).list("items")) != 1 {
-		s.Errorf("%d Secrets are left, want the password's alone; %v", len(object(secrets).list("items")), err)
-	}
+	s.eventually(func() error {
+		secrets, err := s.Get(s.Context(), "/api/v1/namespaces/"+backupNamespace+"/secrets")
+		if left := object(secrets).list("items"); err == nil && len(left) != 1 {
+			err = fmt.Errorf("%d Secrets are left, want the password's alone", len(left))
+		}
+		return err
+	})
 	s.delete(s.secretNamed("backup-password"))
 }
 
@@ -217,16 +221,22 @@ func clientOf(variables map[string]string) bucketClient {
 // page returns the shell blocks of a page of docs, with texts replaced in pairs.
 func (s *story) page(name string, replace ...string) []string {
 	s.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs", name))
-	if err != nil {
-		s.Fatal(err)
-	}
 	var blocks []string
-	for _, part := range strings.Split(string(text), "```sh\n")[1:] {
+	for _, part := range strings.Split(s.read(filepath.Join(root, "docs", name)), "```sh\n")[1:] {
 		block, _, _ := strings.Cut(part, "```")
 		blocks = append(blocks, strings.NewReplacer(replace...).Replace(block))
 	}
 	return blocks
+}
+
+// read reads a file of the repository.
+func (s *story) read(path string) string {
+	s.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(text)
 }
 
 // bash runs a shell block in the root of the repository, with the cluster's

@@ -4,6 +4,9 @@ import (
 	"encoding/base64"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // TestClassThatIsGone: its accesses keep the env Secrets that it asked for, until
@@ -66,5 +69,42 @@ func TestImmutableBucketInfo(t *testing.T) {
 	}
 	if n := server.count("POST /api/v1/namespaces/ns/events"); n != 2 {
 		t.Errorf("%d events, want that of the env Secret and that of the other", n)
+	}
+}
+
+// TestFaultParks: what a user has to put right is told once and looked at again
+// after minutes, however often something makes the companion look.
+func TestFaultParks(t *testing.T) {
+	server, config := newAPIServer(t)
+	companion, err := New(Config{Driver: "cosi.zuber.dev", REST: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := companion.client
+	put := func(path, fields string) {
+		server.put(t, cosiPath+path, `{"apiVersion": "objectstorage.k8s.io/v1alpha1", `+fields+`}`)
+	}
+	put("/namespaces/ns/bucketclaims/photos", `"kind": "BucketClaim", "metadata": {"namespace": "ns", "name": "photos", "uid": "uid-c"}, "status": {"bucketReady": true, "bucketName": "bucket-uid-c"}`)
+	put("/buckets/bucket-uid-c", `"kind": "Bucket", "metadata": {"name": "bucket-uid-c"}, "spec": {"driverName": "cosi.zuber.dev"}, "status": {"bucketReady": true, "bucketID": "cloudscale/rma/bucket-uid-c"}`)
+	put("/bucketaccessclasses/key", `"kind": "BucketAccessClass", "metadata": {"name": "key"}, "driverName": "cosi.zuber.dev"`)
+	put("/namespaces/ns/bucketaccesses/photos", `"kind": "BucketAccess",
+"metadata": {"namespace": "ns", "name": "photos", "uid": "uid-a", "annotations": {"zuber.dev/env-secret": "Not_A_Name"}},
+"spec": {"bucketClaimName": "photos", "bucketAccessClassName": "key", "credentialsSecretName": "photos-cosi"}, "status": {"accessGranted": true, "accountID": "cloudscale/ba-uid-a"}`)
+	r := &accesses{
+		view: view{v1alpha1, c}, driver: "cosi.zuber.dev", news: newNews(time.Now),
+		secrets: &secrets{client: c, live: c, watched: true},
+		record:  &recorder{client: c, now: time.Now, told: map[string]time.Time{}},
+	}
+	for range 3 {
+		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "photos"}})
+		if err != nil || result.RequeueAfter != resync {
+			t.Errorf("looked at again after %s, %v; want %s", result.RequeueAfter, err, resync)
+		}
+	}
+	if n := server.count("POST /api/v1/namespaces/ns/events"); n != 1 {
+		t.Errorf("%d events, want one", n)
+	}
+	if n := server.count("POST " + secretsPath); n != 0 {
+		t.Errorf("%d Secrets made", n)
 	}
 }

@@ -45,7 +45,8 @@ func discovered(path string) string {
 		"/apis/objectstorage.k8s.io": `{"kind": "APIGroup", "apiVersion": "v1", "name": "objectstorage.k8s.io",
 "versions": [{"groupVersion": "objectstorage.k8s.io/v1alpha1", "version": "v1alpha1"}]}`,
 		cosiPath: `{"kind": "APIResourceList", "groupVersion": "objectstorage.k8s.io/v1alpha1", "resources": [
-{"name": "buckets", "kind": "Bucket"}, {"name": "bucketaccessclasses", "kind": "BucketAccessClass"}, {"name": "bucketclaims", "namespaced": true, "kind": "BucketClaim"}]}`,
+{"name": "buckets", "kind": "Bucket"}, {"name": "bucketaccessclasses", "kind": "BucketAccessClass"},
+{"name": "bucketclaims", "namespaced": true, "kind": "BucketClaim"}, {"name": "bucketaccesses", "namespaced": true, "kind": "BucketAccess"}]}`,
 	}[path]
 }
 

@@ -3,6 +3,8 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +32,7 @@ func TestCompanionOfV1alpha2(t *testing.T) {
 
 	for _, backend := range []string{cloudscale, stackit} {
 		s.companionOfV1alpha2(backend)
+		s.moreSamples(backend)
 	}
 	if left := leftInClouds(c.Emulator, ""); len(left) != 0 {
 		t.Errorf("left in the clouds: %q", left)
@@ -101,6 +104,22 @@ func (s *story) companionOfV1alpha2(backend string) {
 	})
 	s.annotate(archive, wipeOnDelete, "true")
 	s.delete(archive, nowhere)
+	s.delete(classes...)
+}
+
+// moreSamples lives with config/samples/backup and config/samples/gitops, whose
+// classes are among those of the other samples.
+func (s *story) moreSamples(backend string) {
+	s.Helper()
+	path := filepath.Join(root, "config", "samples", backend, "v1alpha2", "samples.yaml")
+	classes := s.apply(slices.DeleteFunc(strings.Split(s.read(path), "\n---\n"), func(o string) bool { return !strings.Contains(o, "Class\nmetadata:") })...)
+	if len(classes) != 2 {
+		s.Fatalf("%s has the classes %v", path, classes)
+	}
+	s.backup(backend, "v1alpha2")
+	if backend == cloudscale {
+		s.gitops("v1alpha2")
+	}
 	s.delete(classes...)
 }
 

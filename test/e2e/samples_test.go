@@ -39,6 +39,9 @@ func TestSamples(t *testing.T) {
 				t.Errorf("%s may write: %v", access, err)
 			}
 		}
+		if backend == cloudscale {
+			s.gitops("v1alpha1")
+		}
 		s.delete(accesses...)
 		s.delete(others...)
 	}

@@ -87,7 +87,7 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 		RevokeGrace:    graceOf(s),
 	}
 	if beside != nil {
-		config.WipeOnDelete = beside.WipeOnDelete
+		config.WipeOnDelete, config.Claims = beside.WipeOnDelete, beside
 	}
 	d, err := driver.New(config)
 	if err != nil {

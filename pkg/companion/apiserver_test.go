@@ -18,6 +18,7 @@ type apiServer struct {
 	mu      sync.Mutex
 	objects map[string]map[string]any
 	asked   []string // method and path of every request
+	denied  string   // end of the paths that nobody may read
 }
 
 func newAPIServer(t *testing.T) (*apiServer, *rest.Config) {
@@ -41,7 +42,7 @@ func discovered(path string) string {
 		"/api":  `{"kind": "APIVersions", "versions": ["v1"]}`,
 		"/apis": `{"kind": "APIGroupList", "groups": [{"name": "objectstorage.k8s.io", "versions": [{"groupVersion": "objectstorage.k8s.io/v1alpha1", "version": "v1alpha1"}]}]}`,
 		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "secrets", "namespaced": true, "kind": "Secret"},
-{"name": "events", "namespaced": true, "kind": "Event"}]}`,
+{"name": "events", "namespaced": true, "kind": "Event"}, {"name": "namespaces", "kind": "Namespace"}]}`,
 		"/apis/objectstorage.k8s.io": `{"kind": "APIGroup", "apiVersion": "v1", "name": "objectstorage.k8s.io",
 "versions": [{"groupVersion": "objectstorage.k8s.io/v1alpha1", "version": "v1alpha1"}]}`,
 		cosiPath: `{"kind": "APIResourceList", "groupVersion": "objectstorage.k8s.io/v1alpha1", "resources": [
@@ -113,6 +114,9 @@ func (s *apiServer) answer(r *http.Request) (int, any) {
 		metadata, _ := body["metadata"].(map[string]any)
 		name, _ := metadata["name"].(string)
 		path += "/" + name
+	}
+	if s.denied != "" && strings.HasSuffix(path, s.denied) {
+		return status(http.StatusForbidden, "Forbidden")
 	}
 	there := s.objects[path]
 	data, _ := body["data"].(map[string]any)

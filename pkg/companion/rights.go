@@ -44,7 +44,7 @@ const clusterEvents = "default"
 func requiredRights(version, namespace string) []right {
 	all := slices.Concat(
 		rights(cosiGroup, "bucketclaims", "", "get", "list", "watch"),
-		rights(cosiGroup, "buckets", "", "list", "watch"),
+		rights(cosiGroup, "buckets", "", "get", "list", "watch"),
 		rights(cosiGroup, "bucketaccesses", "", "list", "watch"),
 		rights("", "events", "", "create", "patch"),
 		rights("coordination.k8s.io", "leases", namespace, "get", "create", "update"),

@@ -42,6 +42,9 @@ type Config struct {
 	// allowed to, asks for its data to be deleted with it. Any doubt is false. It is
 	// asked about a bucket that holds data only; nil is nobody.
 	WipeOnDelete func(ctx context.Context, bucketID string) bool
+	// Claims answers questions about the cluster; nil is nobody, and what needs an
+	// answer is refused.
+	Claims Claims
 	// RevokeGrace is how long DeleteBucket is refused while accesses to the
 	// bucket live; zero means DefaultRevokeGrace, a negative value none.
 	RevokeGrace time.Duration
@@ -60,6 +63,7 @@ type Driver struct {
 	byName         map[string]Backend
 	allowDeleteAll bool
 	wipeOnDelete   func(ctx context.Context, bucketID string) bool
+	claims         Claims
 	grace          time.Duration
 	slice          time.Duration
 	now            func() time.Time
@@ -82,6 +86,7 @@ func New(cfg Config) (*Driver, error) {
 		byName:         make(map[string]Backend, len(cfg.Backends)),
 		allowDeleteAll: cfg.AllowDeleteAll,
 		wipeOnDelete:   cfg.WipeOnDelete,
+		claims:         cfg.Claims,
 		grace:          cfg.RevokeGrace,
 		slice:          cmp.Or(cfg.DeleteSlice, DefaultDeleteSlice),
 		now:            cfg.Now,

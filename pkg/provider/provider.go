@@ -20,7 +20,9 @@ import (
 //   - It is idempotent: after a crash at any point, the same call made by a new
 //     process ends in the state that an undisturbed call would have left.
 //   - What does not carry this driver's mark is never changed, deleted or handed
-//     out.
+//     out. A mark that names another cluster than the provider's is not this
+//     driver's: calls about it end with ErrPermissionDenied, which names that
+//     cluster. One that names none is.
 //   - An error wraps exactly one sentinel of this package (or ctx.Err()) and
 //     names the bucket, the region, the operation, the cause and the remedy. No
 //     secret enters it.
@@ -30,9 +32,9 @@ import (
 type Provider interface {
 	// CreateBucket makes sure that the bucket exists, carries the driver's mark
 	// and answers at its region's endpoint. A bucket that carries the mark is
-	// adopted. Errors: ErrAlreadyExists when the name belongs to someone else
-	// (the bucket stays untouched) or the marked bucket was made with other
-	// parameters; ErrConflict when another process is making it at this moment
+	// adopted. Errors: ErrAlreadyExists when the name belongs to someone else, be it
+	// another cluster or another claim (the bucket stays untouched), or the marked
+	// bucket was made with other parameters; ErrConflict when another process is making it at this moment
 	// or its mark is ambiguous; ErrQuotaExceeded.
 	CreateBucket(ctx context.Context, spec BucketSpec) (Bucket, error)
 
@@ -171,6 +173,20 @@ type BucketSpec struct {
 	// bucket's owner; it is recorded with the bucket. A cloud that never gives
 	// that key away may leave it unheeded.
 	SharedCredentials SharedCredentials
+	// Claim is the claim that the bucket is named after; the zero value is none. It
+	// is recorded with the bucket, which is nobody else's from then on.
+	Claim ClaimRef
+}
+
+// ClaimRef names a BucketClaim.
+type ClaimRef struct{ Namespace, Name string }
+
+// String writes <namespace>/<name>, or "" for none. No part can hold a "/".
+func (c ClaimRef) String() string {
+	if c == (ClaimRef{}) {
+		return ""
+	}
+	return c.Namespace + "/" + c.Name
 }
 
 // BucketRef names an existing bucket.

@@ -88,7 +88,7 @@ func (p *Provider) audited(ctx context.Context) ([]provider.BucketRef, error) {
 		}
 	}
 	for _, u := range users {
-		if !p.isAccess(u) || u.tags[tagPurpose] == purposeProbe {
+		if !p.isAccess(u) || p.elsewhereMade(u) || u.tags[tagPurpose] == purposeProbe {
 			continue
 		}
 		for name, m := range recordedAccess(u).buckets {

@@ -92,9 +92,12 @@ func definite(err error) bool {
 // raced turns "taken" into ErrConflict when the other one carries our mark too,
 // because another call made both at the same time: a repetition adopts it.
 func (p *Provider) raced(ctx context.Context, mine owner, taken error) error {
-	found, err := p.owners(ctx, mine.bucket)
+	found, others, err := p.allOwners(ctx, mine.bucket)
 	if err != nil {
 		return fmt.Errorf("who has the name is not known: %w", err)
+	}
+	if len(others) > 0 {
+		return takenBy(p.otherCluster(others[0]))
 	}
 	if slices.ContainsFunc(found, func(o owner) bool { return o.id != mine.id }) {
 		return refuse(provider.ErrConflict, "another call makes it at this moment; repeat the call")
@@ -120,7 +123,7 @@ func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made
 		return o, false, false, o.differs(asked)
 	}
 	if !errors.Is(err, provider.ErrNotFound) {
-		return owner{}, false, false, err
+		return owner{}, false, false, takenBy(err)
 	}
 	tags, err := asked.tags(p.config.DriverName)
 	if err != nil {
@@ -143,6 +146,15 @@ func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made
 		return elected(found, asked)
 	}
 	return owner{user: u, record: asked}, true, len(found) > 1, nil
+}
+
+// takenBy makes ErrAlreadyExists of an otherClusterError; other errors stay.
+func takenBy(err error) error {
+	var other *otherClusterError
+	if errors.As(err, &other) {
+		return refuse(provider.ErrAlreadyExists, "the name is taken: %s", err.Error())
+	}
+	return err
 }
 
 // elected returns the one of several owners, ordered by ID, that all calls go on

@@ -42,6 +42,9 @@ const cleanupTimeout = 20 * time.Second
 type Config struct {
 	// DriverName is the mark on everything made; [a-z0-9.-], at most 63.
 	DriverName string
+	// ClusterID is recorded with everything made, so that clusters may share the
+	// project and the driver's name; [a-z0-9.-], at most 63. Empty records none.
+	ClusterID string
 	// Token returns the read-write API token of the project. It is asked before
 	// every request, so that a rotated token takes effect at once.
 	Token func() (provider.Secret, error)
@@ -89,6 +92,9 @@ func New(c Config) (*Provider, error) {
 	var faults []error
 	if !driverNamePattern.MatchString(c.DriverName) {
 		faults = append(faults, fmt.Errorf("driver name %q is not 1 to 63 of [a-z0-9.-]", c.DriverName))
+	}
+	if c.ClusterID != "" && !driverNamePattern.MatchString(c.ClusterID) {
+		faults = append(faults, fmt.Errorf("cluster ID %q is not 1 to 63 of [a-z0-9.-]", c.ClusterID))
 	}
 	if c.Token == nil {
 		faults = append(faults, errors.New("no source of the API token is set"))

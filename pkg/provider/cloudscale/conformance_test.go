@@ -33,7 +33,10 @@ func TestConformance(t *testing.T) {
 			client, remove := c.person(bucket, tc.region)
 			return client, remove, nil
 		}
-		for _, check := range conformance.Checks(conformance.Options{Region: tc.region, Owner: owner, Foreign: foreign}) {
+		cluster := func(_ context.Context, id string) (provider.Provider, error) {
+			return c.provider(func(config *Config) { config.ClusterID = id }), nil
+		}
+		for _, check := range conformance.Checks(conformance.Options{Region: tc.region, Owner: owner, Foreign: foreign, Cluster: cluster}) {
 			t.Run(name+"/"+check.Name, func(t *testing.T) {
 				if err := check.Run(t.Context(), c.Provider); err != nil {
 					t.Error(err)

@@ -19,6 +19,9 @@ func (p *Provider) Inventory(ctx context.Context) iter.Seq2[provider.Resource, e
 			return
 		}
 		for _, u := range users {
+			if p.elsewhereMade(u) {
+				continue
+			}
 			for _, r := range resourcesOf(u) {
 				if !yield(r, nil) {
 					return

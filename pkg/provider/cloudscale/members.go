@@ -25,9 +25,15 @@ func (p *Provider) accessesTo(ctx context.Context, bucket string) ([]access, err
 	return slices.DeleteFunc(found, func(a access) bool { return a.buckets[bucket].bucket == "" }), err
 }
 
-// accessesOf returns the identities of the account, ordered by ID.
+// accessesOf returns the identities of the account, ordered by ID, and none that
+// another cluster has made.
 func (p *Provider) accessesOf(ctx context.Context, account string) ([]access, error) {
-	return p.accessesTagged(ctx, tagAccount, account)
+	found, err := p.accessesTagged(ctx, tagAccount, account)
+	return p.madeHere(found), err
+}
+
+func (p *Provider) madeHere(found []access) []access {
+	return slices.DeleteFunc(found, func(a access) bool { return p.elsewhereMade(a.user) })
 }
 
 func (p *Provider) accessesTagged(ctx context.Context, tag, value string) ([]access, error) {
@@ -109,6 +115,7 @@ func (p *Provider) findOrMake(ctx context.Context, want access) (a access, made 
 	if a, ok, err := find(); err != nil || ok {
 		return a, false, err
 	}
+	want.cluster = p.config.ClusterID
 	u, err := p.createUser(ctx, displayName(want.account), want.asTags(p.config.DriverName))
 	if err != nil {
 		return access{}, false, err

@@ -159,6 +159,7 @@ type access struct {
 	account string // as its tag spells it, see accountTag
 	own     provider.OwnBuckets
 	probe   bool
+	cluster string                // ID of the cluster that made it; "" if it had none
 	buckets map[string]membership // by name
 	// rotation counts the account's users, each made in place of the one before;
 	// first is the ID of the first of them, which stays the account's identity for
@@ -170,7 +171,8 @@ type access struct {
 // identity is what COSI knows the account's user by, whichever one it has.
 func (a access) identity() string { return cmp.Or(a.first, a.id) }
 
-// isAccess reports whether the user carries our mark as an access.
+// isAccess reports whether the user carries our mark as an access, be it one of
+// another cluster: whoever is let into a bucket stays in its policy.
 func (p *Provider) isAccess(u user) bool {
 	return u.tags[tagManagedBy] == p.config.DriverName && u.tags[tagRole] == roleAccess
 }
@@ -193,6 +195,9 @@ func (a access) asTags(driver string) map[string]string {
 	if a.rotation > 0 {
 		tags[tagRotation], tags[tagIdentity] = strconv.Itoa(a.rotation), a.first
 	}
+	if a.cluster != "" {
+		tags[tagCluster] = a.cluster
+	}
 	if a.probe {
 		tags[tagPurpose] = purposeProbe
 	}
@@ -203,7 +208,7 @@ func (a access) asTags(driver string) map[string]string {
 func recordedAccess(u user) access {
 	a := access{
 		user: u, account: u.tags[tagAccount], own: provider.OwnBucketsRefuse,
-		probe: u.tags[tagPurpose] == purposeProbe, buckets: map[string]membership{},
+		probe: u.tags[tagPurpose] == purposeProbe, cluster: u.tags[tagCluster], buckets: map[string]membership{},
 	}
 	if u.tags[tagOwnBuckets] == string(provider.OwnBucketsPurge) {
 		a.own = provider.OwnBucketsPurge

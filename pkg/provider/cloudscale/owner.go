@@ -21,38 +21,55 @@ type owner struct {
 
 // isOwner reports whether the user carries our mark as the owner of the bucket.
 func (p *Provider) isOwner(u user, bucket string) bool {
+	return p.marksOwner(u, bucket) && !p.elsewhereMade(u)
+}
+
+// marksOwner is isOwner for the driver of any cluster.
+func (p *Provider) marksOwner(u user, bucket string) bool {
 	return u.tags[tagManagedBy] == p.config.DriverName && u.tags[tagRole] == roleOwner && u.tags[tagBucket] == bucket
 }
 
 // owners returns every objects user that carries our mark as the bucket's owner,
 // ordered by ID.
 func (p *Provider) owners(ctx context.Context, bucket string) ([]owner, error) {
+	found, _, err := p.allOwners(ctx, bucket)
+	return found, err
+}
+
+// allOwners returns the owners of the bucket, and those that carry the mark of the
+// driver in other clusters.
+func (p *Provider) allOwners(ctx context.Context, bucket string) (ours []owner, others []user, err error) {
 	users, err := p.listUsers(ctx, tagBucket, bucket)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var found []owner
 	for _, u := range users {
-		if !p.isOwner(u, bucket) {
+		switch {
+		case !p.marksOwner(u, bucket):
+			continue
+		case p.elsewhereMade(u):
+			others = append(others, u)
 			continue
 		}
 		r, err := recorded(u.tags)
 		if err != nil {
-			return nil, fmt.Errorf("objects user %s: %w", u.id, err)
+			return nil, nil, fmt.Errorf("objects user %s: %w", u.id, err)
 		}
-		found = append(found, owner{user: u, record: r})
+		ours = append(ours, owner{user: u, record: r})
 	}
-	slices.SortFunc(found, func(a, b owner) int { return strings.Compare(a.id, b.id) })
-	return found, nil
+	slices.SortFunc(ours, func(a, b owner) int { return strings.Compare(a.id, b.id) })
+	return ours, others, nil
 }
 
 // theOwner returns the bucket's owner; ErrNotFound if there is none, ErrConflict
-// with the IDs if there are several.
+// with the IDs if there are several, and an otherCluster if it is another cluster's.
 func (p *Provider) theOwner(ctx context.Context, bucket string) (owner, error) {
-	found, err := p.owners(ctx, bucket)
+	found, others, err := p.allOwners(ctx, bucket)
 	switch {
 	case err != nil:
 		return owner{}, err
+	case len(found) == 0 && len(others) > 0:
+		return owner{}, p.otherCluster(others[0])
 	case len(found) == 0:
 		return owner{}, refuse(provider.ErrNotFound, "no objects user carries the mark of driver %s for it", p.config.DriverName)
 	case len(found) > 1:
@@ -107,6 +124,8 @@ func (p *Provider) resolveAnywhere(ctx context.Context, ref provider.BucketRef) 
 			return owner{}, fmt.Errorf("objects user %s: %w", u.id, err)
 		}
 		return owner{user: u, record: r}, nil
+	case p.marksOwner(u, ref.Name):
+		return owner{}, p.otherCluster(u)
 	case ref.AccessOnly:
 		return p.theirs(u, ref)
 	}

@@ -261,7 +261,7 @@ func (p *Provider) sweep(ctx context.Context, region string) error {
 	}
 	names := map[string]bool{}
 	for _, u := range users {
-		if u.tags[tagManagedBy] != p.config.DriverName {
+		if u.tags[tagManagedBy] != p.config.DriverName || p.elsewhereMade(u) {
 			continue
 		}
 		for _, r := range resourcesOf(u) {

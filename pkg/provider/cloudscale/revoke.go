@@ -120,7 +120,7 @@ func (p *Provider) identitiesOf(ctx context.Context, ref provider.AccountRef) ([
 		if err != nil {
 			return nil, err
 		}
-		found = p.accessesAmong(users)
+		found = p.madeHere(p.accessesAmong(users))
 		if i := slices.IndexFunc(users, p.isOthersAccess); i >= 0 && len(found) == 0 {
 			return nil, p.othersAccess(users[i])
 		}
@@ -155,15 +155,18 @@ func (p *Provider) identitiesOf(ctx context.Context, ref provider.AccountRef) ([
 	return append(found, recordedAccess(u)), nil
 }
 
-// isOthersAccess reports whether the user is an access of another driver. IDs do
-// not name the driver, so one with a back end of the same name can be asked to
-// revoke it, and "absent" would have everybody forget a key that works.
+// isOthersAccess reports whether the user is an access of another driver or
+// cluster. IDs do not name them, so one with a back end of the same name can be
+// asked to revoke it, and "absent" would have everybody forget a key that works.
 func (p *Provider) isOthersAccess(u user) bool {
 	by := u.tags[tagManagedBy]
-	return by != "" && by != p.config.DriverName && u.tags[tagRole] == roleAccess
+	return by != "" && u.tags[tagRole] == roleAccess && (by != p.config.DriverName || p.elsewhereMade(u))
 }
 
 func (p *Provider) othersAccess(u user) error {
+	if u.tags[tagManagedBy] == p.config.DriverName {
+		return p.otherCluster(u)
+	}
 	return refuse(provider.ErrPermissionDenied, "objects user %s carries the mark of driver %s and not of %s, and is left alone; "+
 		"give the back ends of the two drivers different names, and let the former revoke it", u.id, u.tags[tagManagedBy], p.config.DriverName)
 }

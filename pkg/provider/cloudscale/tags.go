@@ -18,6 +18,9 @@ const (
 	tagAddressing = "zuber_addressing"      // only when virtual
 	tagPolicy     = "zuber_deletion_policy" // only when DeleteAll
 	tagShared     = "zuber_shared"          // only when forbidden
+	tagNamespace  = "zuber_namespace"       // only when named after a claim
+	tagClaim      = "zuber_claim"           // only when named after a claim
+	tagCluster    = "zuber_cluster"         // only when the driver knows its cluster's ID
 	tagPurpose    = "zuber_purpose"         // only of what the probe makes
 
 	roleOwner         = "owner"
@@ -34,12 +37,20 @@ type record struct {
 	virtualHosted bool
 	policy        provider.DeletionPolicy
 	shared        provider.SharedCredentials
-	probe         bool // the bucket is a probe's
+	claim         provider.ClaimRef
+	cluster       string // ID of the cluster that made it; "" if it had none
+	probe         bool   // the bucket is a probe's
 }
 
 // recordOf validates what CreateBucket is asked for.
 func (p *Provider) recordOf(spec provider.BucketSpec) (record, error) {
-	r := record{bucket: spec.Name, region: spec.Region, virtualHosted: spec.VirtualHosted, policy: spec.DeletionPolicy, shared: spec.SharedCredentials}
+	r := record{
+		bucket: spec.Name, region: spec.Region, virtualHosted: spec.VirtualHosted, policy: spec.DeletionPolicy, shared: spec.SharedCredentials,
+		claim: spec.Claim, cluster: p.config.ClusterID,
+	}
+	if c := r.claim; c != (provider.ClaimRef{}) && (!tagValuePattern.MatchString(c.Namespace) || !tagValuePattern.MatchString(c.Name)) {
+		return record{}, refuse(provider.ErrInvalidArgument, "the claim %q cannot be recorded: want 1 to 63 of [a-z0-9.-] in each part", c)
+	}
 	switch r.policy {
 	case "":
 		r.policy = provider.DeleteIfEmpty
@@ -100,6 +111,12 @@ func (r record) tags(driver string) (map[string]string, error) {
 	if r.shared == provider.SharedForbidden {
 		tags[tagShared] = string(provider.SharedForbidden)
 	}
+	if r.claim != (provider.ClaimRef{}) {
+		tags[tagNamespace], tags[tagClaim] = r.claim.Namespace, r.claim.Name
+	}
+	if r.cluster != "" {
+		tags[tagCluster] = r.cluster
+	}
 	if r.probe {
 		tags[tagPurpose] = purposeProbe
 	}
@@ -114,6 +131,8 @@ func recorded(tags map[string]string) (record, error) {
 		virtualHosted: tags[tagAddressing] == addressingVirtual,
 		policy:        provider.DeleteIfEmpty,
 		shared:        provider.SharedAllowed,
+		claim:         provider.ClaimRef{Namespace: tags[tagNamespace], Name: tags[tagClaim]},
+		cluster:       tags[tagCluster],
 		probe:         tags[tagPurpose] == purposeProbe,
 	}
 	if tags[tagShared] == string(provider.SharedForbidden) {
@@ -134,6 +153,9 @@ func recorded(tags map[string]string) (record, error) {
 
 // differs says how asked differs from what is recorded; nil if it does not.
 func (r record) differs(asked record) error {
+	if r.claim != asked.claim {
+		return refuse(provider.ErrAlreadyExists, "it is the bucket of %s, and is now asked for by %s; use another name", ownedBy(r.claim), ownedBy(asked.claim))
+	}
 	for _, f := range []struct{ parameter, recorded, asked string }{
 		{"region", r.region, asked.region},
 		{"endpointURL", r.endpoint, asked.endpoint},
@@ -148,6 +170,14 @@ func (r record) differs(asked record) error {
 		}
 	}
 	return nil
+}
+
+// ownedBy says whose a bucket is that was made for the claim.
+func ownedBy(c provider.ClaimRef) string {
+	if c == (provider.ClaimRef{}) {
+		return "a Bucket that is not named after its claim"
+	}
+	return "the BucketClaim " + c.String()
 }
 
 func orDefault(s string) string {

@@ -48,6 +48,10 @@ type Options struct {
 	// again, that does nothing. Nil leaves the checks of existing buckets out: at a
 	// real endpoint nobody can make one.
 	Foreign func(ctx context.Context, name string) (owner *s3.Client, remove func(context.Context) error, err error)
+	// Cluster returns a provider of the same driver and project in the cluster with
+	// that ID, as a new process has it; "" is none. Nil leaves the checks of several
+	// clusters out.
+	Cluster func(ctx context.Context, id string) (provider.Provider, error)
 }
 
 // Checks returns the list for one region.
@@ -104,6 +108,14 @@ func Checks(o Options) []Check {
 			rule{"access to an existing bucket leaves what others put into its policy", existingIsShared},
 			rule{"an existing bucket that is not ours is never deleted", existingIsNeverDeleted},
 			rule{"one key opens an existing bucket and one of ours", existingInASpan},
+		)
+	}
+	if o.Cluster != nil {
+		all = append(all,
+			rule{"a bucket that is named after a claim is that claim's alone", claimHolds},
+			rule{"a bucket of another cluster is refused and stays untouched", clustersAreApart},
+			rule{"what names no cluster is everybody's", unnamedIsShared},
+			rule{"a lost cluster's bucket is adopted with its data, and its accesses are found", clusterIsRecovered},
 		)
 	}
 	checks := make([]Check, 0, len(all))

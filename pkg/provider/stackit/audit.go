@@ -134,7 +134,7 @@ func (p *Provider) faults(ctx context.Context, ref provider.BucketRef) ([]fault,
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !ours(b.tags, p.config.DriverName, b.Name):
+	case !p.ours(b):
 		return p.faultsOfTheirs(ctx, b, whole)
 	}
 	if garbled := said(b.malformed); garbled != "" {
@@ -181,7 +181,8 @@ func (p *Provider) faultsOfTheirs(ctx context.Context, b *bucket, whole provider
 	case len(b.entries) == 0 && untouched && b.document != "":
 		if members, ok := membersIn(b.document, b.adminURN); ok && samePolicy(b.document, render(b.Name, b.adminURN, members)) {
 			return []fault{finding(provider.DriftTags, whole, "it has a policy of the driver's and has lost the driver's mark, so that it is left alone",
-				fmt.Sprintf("set its tags %s=%s and %s=%s, then run zuber audit again", tagManagedBy, p.config.DriverName, tagBucket, b.Name))}, nil
+				fmt.Sprintf("set its tags %s=%s and %s=%s, and where it is named after a claim %s and %s, too, then run zuber audit again",
+					tagManagedBy, p.config.DriverName, tagBucket, b.Name, tagClaim, tagCluster))}, nil
 		}
 		return nil, nil
 	case len(b.entries) == 0:

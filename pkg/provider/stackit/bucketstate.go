@@ -82,11 +82,11 @@ func (p *Provider) open(ctx context.Context, ref provider.BucketRef) (*bucket, e
 	switch {
 	case err != nil:
 		return nil, err
-	case ours(b.tags, p.config.DriverName, b.Name):
+	case p.ours(b):
 		b.doubtful = ref.AccessOnly
 		return b, b.malformed
 	case !ref.AccessOnly:
-		return nil, p.notOurs()
+		return nil, p.notOurs(b)
 	}
 	if err := p.readExisting(ctx, b); err != nil {
 		return nil, err
@@ -107,7 +107,10 @@ func (p *Provider) openRecorded(ctx context.Context, ref provider.BucketRef) (*b
 	return b, p.recognise(ctx, b)
 }
 
-func (p *Provider) notOurs() error {
+func (p *Provider) notOurs(b *bucket) error {
+	if p.marked(b) {
+		return p.othersMark(b)
+	}
 	return refuse(provider.ErrPermissionDenied,
 		"it does not carry the mark of driver %s (its tags %s and %s), so it is left alone; to give access to it all the same, "+
 			"set the class parameter adoptExisting to accessOnly", p.config.DriverName, tagManagedBy, tagBucket)
@@ -148,7 +151,7 @@ func (p *Provider) change(ctx context.Context, b *bucket, f func(*marks)) error 
 		if err := p.reread(ctx, b); err != nil {
 			return err
 		}
-		if !ours(b.tags, p.config.DriverName, b.Name) {
+		if !p.ours(b) {
 			return refuse(provider.ErrConflict, "another program replaces its tags; find out which and stop it")
 		}
 		if b.malformed != nil {
@@ -167,7 +170,7 @@ func (p *Provider) amend(ctx context.Context, b *bucket, f func(*marks)) error {
 	if err := p.reread(ctx, b); err != nil {
 		return err
 	}
-	if !ours(b.tags, p.config.DriverName, b.Name) {
+	if !p.ours(b) {
 		return refuse(provider.ErrConflict, "its mark was removed at this moment; repeat the call")
 	}
 	if b.malformed != nil {

@@ -40,8 +40,8 @@ func (p *Provider) announce(ctx context.Context, ref provider.BucketRef) (fresh 
 	if len(known.ids) > 0 {
 		return false, nil
 	}
-	name := intentName(p.config.DriverName, ref.Name)
-	found, err := p.groupsNamed(ctx, ref.Region, name, known.unsure)
+	names := p.intentNames(ref.Name)
+	found, err := p.groupsNamed(ctx, ref.Region, known.unsure, names...)
 	if err != nil {
 		return false, err
 	}
@@ -50,7 +50,7 @@ func (p *Provider) announce(ctx context.Context, ref provider.BucketRef) (fresh 
 		return false, nil
 	}
 	p.rememberIntent(ref, intent{unsure: true})
-	made, err := p.createGroup(ctx, ref.Region, name)
+	made, err := p.createGroup(ctx, ref.Region, names[0])
 	switch {
 	case err == nil:
 		p.rememberIntent(ref, intent{ids: []string{made.id}})
@@ -66,7 +66,7 @@ func (p *Provider) announced(ctx context.Context, ref provider.BucketRef) ([]str
 	if known := p.knownIntent(ref); len(known.ids) > 0 {
 		return known.ids, nil
 	}
-	found, err := p.groupsNamed(ctx, ref.Region, intentName(p.config.DriverName, ref.Name), true)
+	found, err := p.groupsNamed(ctx, ref.Region, true, p.intentNames(ref.Name)...)
 	if err != nil {
 		return nil, err
 	}

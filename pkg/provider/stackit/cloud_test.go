@@ -80,6 +80,10 @@ func spec(name string) provider.BucketSpec {
 
 func refOf(name string) provider.BucketRef { return provider.BucketRef{Name: name, Region: testRegion} }
 
+func bucketOf(name string, tags map[string]string) *bucket {
+	return &bucket{BucketRef: refOf(name), tags: tags}
+}
+
 func accessTo(account, bucket string, mode provider.Mode) provider.AccessSpec {
 	return provider.AccessSpec{Account: account, Buckets: []provider.BucketAccess{{BucketRef: refOf(bucket), Mode: mode}}}
 }

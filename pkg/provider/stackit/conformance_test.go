@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 				cl.emu.Inject(emulator.Fault{Probability: c.fault, Status: http.StatusServiceUnavailable})
 			}
 			for range c.rounds {
-				conforms(t, p)
+				conforms(t, cl, p)
 			}
 			if b, g := cl.Buckets(), cl.groups(); len(b)+len(g) != 0 {
 				t.Errorf("left over: %v, %v", b, g)
@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func conforms(t *testing.T, p *Provider) {
+func conforms(t *testing.T, cl *cloud, p *Provider) {
 	t.Helper()
 	options := conformance.Options{
 		Region: testRegion, Transport: stubborn{},
@@ -60,6 +60,9 @@ func conforms(t *testing.T, p *Provider) {
 		},
 		Foreign: func(ctx context.Context, name string) (*s3.Client, func(context.Context) error, error) {
 			return foreign(ctx, p, name)
+		},
+		Cluster: func(_ context.Context, id string) (provider.Provider, error) {
+			return cl.provider(t, func(c *Config) { c.ClusterID = id }), nil
 		},
 	}
 	for _, check := range conformance.Checks(options) {

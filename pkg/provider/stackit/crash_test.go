@@ -38,7 +38,7 @@ func steps() []step {
 			},
 			func(t *testing.T, c *cloud, p *Provider, bucket string) {
 				tags, policy := c.stored(t, p, bucket)
-				if len(tags) != 2 || !ours(tags, p.config.DriverName, bucket) {
+				if len(tags) != 2 || !p.ours(bucketOf(bucket, tags)) {
 					t.Errorf("tags %v", tags)
 				}
 				adm, err := p.adminGroup(t.Context(), testRegion, false)
@@ -129,7 +129,7 @@ func TestEveryCallMayBeTheLastWithLag(t *testing.T) {
 			holds := steps()[3].holds
 			s.holds = func(t *testing.T, c *cloud, p *Provider, bucket string) {
 				for _, g := range c.groups() {
-					if g.DisplayName != intentName(p.config.DriverName, bucket) {
+					if g.DisplayName != intentName(p.config.DriverName, "", bucket) {
 						t.Errorf("left over: %v", g)
 					}
 				}

@@ -20,7 +20,7 @@ func (p *Provider) CreateBucket(ctx context.Context, spec provider.BucketSpec) (
 	if err := p.checkRef(ref); err != nil {
 		return fail(err)
 	}
-	if _, err := recordOf(spec, p.presumed(spec.Region)); err != nil {
+	if _, err := p.recordOf(spec, p.presumed(spec.Region)); err != nil {
 		return fail(err)
 	}
 	unlock, err := p.locks.lock(ctx, bucketKey(ref))
@@ -56,7 +56,7 @@ func (p *Provider) ensureBucket(ctx context.Context, ref provider.BucketRef, spe
 	if err != nil {
 		return nil, err
 	}
-	asked, err := recordOf(spec, regional)
+	asked, err := p.recordOf(spec, regional)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,11 @@ func (p *Provider) ensureBucket(ctx context.Context, ref provider.BucketRef, spe
 	if err != nil {
 		return nil, err
 	}
-	if ours(b.tags, p.config.DriverName, b.Name) {
+	if p.ours(b) {
 		return b, p.adopt(ctx, b, asked)
+	}
+	if p.marked(b) {
+		return nil, refuse(provider.ErrAlreadyExists, "the name is taken: %s", p.whose(b.tags))
 	}
 	announcements, err := p.claimable(ctx, b)
 	if err != nil {
@@ -107,7 +110,7 @@ func (p *Provider) adopt(ctx context.Context, b *bucket, asked record) error {
 	if b.intent != "" {
 		// A crash between the tags and the end of the creation is the only way
 		// here, so duplicates by lag are worth looking for.
-		found, err := p.groupsNamed(ctx, b.Region, intentName(p.config.DriverName, b.Name), false)
+		found, err := p.groupsNamed(ctx, b.Region, false, p.intentNames(b.Name)...)
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func (p *Provider) deleteWhole(ctx context.Context, ref provider.BucketRef, opts
 			return p.sweep(ctx, ref, nil)
 		case err != nil:
 			return err
-		case !ours(b.tags, p.config.DriverName, b.Name):
+		case !p.ours(b):
 			return p.deleteUnmarked(ctx, b, ref, held)
 		case ref.AccessOnly:
 			return nil
@@ -61,14 +61,14 @@ func (p *Provider) deleteUnmarked(ctx context.Context, b *bucket, ref provider.B
 		return p.clear(ctx, b, held)
 	}
 	if err != nil {
-		return p.notOurs()
+		return p.notOurs(b)
 	}
 	announcements, err := p.claimable(ctx, b)
 	if err != nil {
 		return err
 	}
 	if len(announcements) == 0 {
-		return p.notOurs()
+		return p.notOurs(b)
 	}
 	return p.remove(ctx, ref, provider.DeleteOptions{})
 }
@@ -251,7 +251,7 @@ func (p *Provider) gone(ctx context.Context, ref provider.BucketRef) error {
 func (p *Provider) sweep(ctx context.Context, ref provider.BucketRef, entries []entry) error {
 	var names []string
 	if !ref.AccessOnly {
-		names = append(names, intentName(p.config.DriverName, ref.Name))
+		names = append(names, p.intentNames(ref.Name)...)
 	}
 	var unknown string
 	for _, e := range entries {
@@ -261,7 +261,7 @@ func (p *Provider) sweep(ctx context.Context, ref provider.BucketRef, entries []
 		}
 	}
 	if unknown != "" {
-		if _, err := p.groupsNamed(ctx, ref.Region, unknown, true); err != nil {
+		if _, err := p.groupsNamed(ctx, ref.Region, true, unknown); err != nil {
 			return err
 		}
 	}

@@ -79,7 +79,7 @@ func ownStatements(driver, bucket, adminURN string, entries []entry) ([]string, 
 // AccessOnly; it does nothing with one of ours. A policy that cannot be read is no
 // fault when nothing of the driver's is in it.
 func (p *Provider) recognise(ctx context.Context, b *bucket) error {
-	if !ours(b.tags, p.config.DriverName, b.Name) {
+	if !p.ours(b) {
 		if err := p.readExisting(ctx, b); err != nil {
 			return err
 		}
@@ -92,8 +92,8 @@ func (p *Provider) recognise(ctx context.Context, b *bucket) error {
 
 // readExisting reads the policy of a bucket without the mark.
 func (p *Provider) readExisting(ctx context.Context, b *bucket) error {
-	if by := b.tags[tagManagedBy]; by != "" {
-		return refuse(provider.ErrPermissionDenied, "its tag %s says that driver %q manages it; let that one give access to it", tagManagedBy, clip(by))
+	if b.tags[tagManagedBy] != "" {
+		return p.othersMark(b)
 	}
 	doc, err := p.policyOf(ctx, b)
 	if err != nil {

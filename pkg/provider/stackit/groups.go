@@ -12,15 +12,15 @@ import (
 // listingPolls is how often the list is read while its lag is waited out.
 const listingPolls = 5
 
-// groupsNamed returns the groups that the list shows under the name, ordered by
+// groupsNamed returns the groups that the list shows under the names, ordered by
 // ID. If lagging is true it waits out the lag before it says that there are none.
-func (p *Provider) groupsNamed(ctx context.Context, region, name string, lagging bool) ([]group, error) {
+func (p *Provider) groupsNamed(ctx context.Context, region string, lagging bool, names ...string) ([]group, error) {
 	for poll := 0; ; poll++ {
 		list, err := p.listGroups(ctx, region)
 		if err != nil {
 			return nil, err
 		}
-		found := named(list, name)
+		found := named(list, names...)
 		if len(found) > 0 || !lagging || poll == listingPolls {
 			return found, nil
 		}

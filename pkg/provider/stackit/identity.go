@@ -259,7 +259,7 @@ func (p *Provider) madeBefore(ctx context.Context, region, name string, announce
 	if g, ok := p.knownGroup(region, name); ok {
 		return []group{g}, nil
 	}
-	return p.groupsNamed(ctx, region, name, announced)
+	return p.groupsNamed(ctx, region, announced, name)
 }
 
 // unannounce takes an access whose group the API has refused out of the ledgers

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
@@ -62,13 +61,15 @@ func (p *Provider) inventoryOf(ctx context.Context, region string, yield func(pr
 	}
 	announced := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		announced[intentName(p.config.DriverName, name)] = name
+		for _, intent := range p.intentNames(name) {
+			announced[intent] = name
+		}
 		if err := p.inventoryBucket(ctx, provider.BucketRef{Name: name, Region: region}, names[name], yield); err != nil {
 			return err
 		}
 	}
 	for _, g := range groups {
-		if !strings.HasPrefix(g.name, intentsOf(p.config.DriverName)) {
+		if !p.announces(g.name) {
 			continue
 		}
 		// An announcement whose bucket does not exist tells no name.
@@ -81,7 +82,7 @@ func (p *Provider) inventoryOf(ctx context.Context, region string, yield func(pr
 
 func (p *Provider) inventoryBucket(ctx context.Context, ref provider.BucketRef, regional endpoint, yield func(provider.Resource) bool) error {
 	b, err := p.read(ctx, ref, regional)
-	if err == nil && !ours(b.tags, p.config.DriverName, b.Name) {
+	if err == nil && !p.ours(b) {
 		err = p.readExisting(ctx, b)
 	}
 	switch {

@@ -130,13 +130,13 @@ func FuzzLedger(f *testing.F) {
 func TestMarksKeepForeignTags(t *testing.T) {
 	tags := map[string]string{
 		tagManagedBy: "d", tagBucket: "b-1", tagPolicy: "DeleteAll", tagEndpoint: "http.9000.s3.example.org", tagAddressing: "virtual",
-		tagIntent: "x", "NTAP-SG-ILM-BUCKET-TAG": "gold", "team": "Ä und ö",
+		tagIntent: "x", tagClaim: "ns/photos", tagCluster: "c", "NTAP-SG-ILM-BUCKET-TAG": "gold", "team": "Ä und ö",
 	}
 	m, err := decodeMarks(tags, testAdminURN)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := record{endpoint: "http://s3.example.org:9000", virtualHosted: true, policy: provider.DeleteAll}
+	want := record{endpoint: "http://s3.example.org:9000", virtualHosted: true, policy: provider.DeleteAll, claim: "ns/photos", cluster: "c"}
 	if m.record != want || m.intent != "x" || len(m.foreign) != 2 {
 		t.Errorf("%+v", m)
 	}
@@ -147,8 +147,19 @@ func TestMarksKeepForeignTags(t *testing.T) {
 	if untagged(tags) || !untagged(map[string]string{"NTAP-SG-ILM-BUCKET-TAG": "gold"}) || !untagged(nil) {
 		t.Error("untagged takes the storage system's own tags for somebody's")
 	}
-	if !ours(tags, "d", "b-1") || ours(tags, "d", "b-2") || ours(tags, "e", "b-1") || ours(nil, "d", "b-1") {
-		t.Error("the mark is misread")
+	for _, c := range []struct {
+		driver, cluster, bucket string
+		tags                    map[string]string
+		want                    bool
+	}{
+		{"d", "c", "b-1", tags, true}, {"d", "c", "b-2", tags, false}, {"e", "c", "b-1", tags, false}, {"d", "c", "b-1", nil, false},
+		{"d", "other", "b-1", tags, false}, {"d", "", "b-1", tags, false},
+		{"d", "c", "b-1", map[string]string{tagManagedBy: "d", tagBucket: "b-1"}, true},
+	} {
+		p := &Provider{config: Config{DriverName: c.driver, ClusterID: c.cluster}}
+		if got := p.ours(bucketOf(c.bucket, c.tags)); got != c.want {
+			t.Errorf("%+v: ours is %t", c, got)
+		}
 	}
 	delete(tags, tagEndpoint)
 	tags[tagEndpoint] = "gopher"
@@ -166,13 +177,15 @@ func TestRecord(t *testing.T) {
 	}{
 		"plain":    {provider.BucketSpec{}, record{policy: provider.DeleteIfEmpty}, ""},
 		"regional": {provider.BucketSpec{Endpoint: "https://OBJECT.storage.eu01.onstackit.cloud:443/"}, record{policy: provider.DeleteIfEmpty}, ""},
-		"other":    {provider.BucketSpec{Endpoint: "http://h:81", DeletionPolicy: provider.DeleteAll}, record{"http://h:81", false, provider.DeleteAll}, ""},
+		"other":    {provider.BucketSpec{Endpoint: "http://h:81", DeletionPolicy: provider.DeleteAll}, record{endpoint: "http://h:81", policy: provider.DeleteAll}, ""},
 		"policy":   {provider.BucketSpec{DeletionPolicy: "Maybe"}, record{}, `"Maybe"`},
 		"dot":      {provider.BucketSpec{Name: "a.b", VirtualHosted: true}, record{}, "path-style"},
 		"IPv6":     {provider.BucketSpec{Endpoint: "http://[::1]:81"}, record{}, "endpoints"},
+		"claim":    {provider.BucketSpec{Claim: provider.ClaimRef{Namespace: "ns", Name: "a.b"}}, record{policy: provider.DeleteIfEmpty, claim: "ns/a.b"}, ""},
+		"no claim": {provider.BucketSpec{Claim: provider.ClaimRef{Namespace: "ns/x", Name: "y"}}, record{}, `"ns/x/y"`},
 		"user":     {provider.BucketSpec{Endpoint: "https://user:pw@h"}, record{}, "http(s)://host[:port]"},
 	} {
-		got, err := recordOf(c.spec, regional)
+		got, err := (&Provider{}).recordOf(c.spec, regional)
 		if c.text == "" && (err != nil || got != c.want) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -182,9 +195,10 @@ func TestRecord(t *testing.T) {
 	}
 	base := record{policy: provider.DeleteIfEmpty}
 	for parameter, asked := range map[string]record{
-		"endpointURL":          {endpoint: "http://h", policy: provider.DeleteIfEmpty},
-		"s3PathStyle":          {virtualHosted: true, policy: provider.DeleteIfEmpty},
-		"bucketDeletionPolicy": {policy: provider.DeleteAll},
+		"endpointURL":           {endpoint: "http://h", policy: provider.DeleteIfEmpty},
+		"s3PathStyle":           {virtualHosted: true, policy: provider.DeleteIfEmpty},
+		"bucketDeletionPolicy":  {policy: provider.DeleteAll},
+		"BucketClaim ns/photos": {policy: provider.DeleteIfEmpty, claim: "ns/photos"},
 	} {
 		if err := base.differs(asked); !errors.Is(err, provider.ErrAlreadyExists) || !strings.Contains(err.Error(), parameter) {
 			t.Errorf("%s: %v", parameter, err)

@@ -17,6 +17,8 @@ const (
 	tagEndpoint   = "zuber_endpoint"        // only when not the region's own
 	tagAddressing = "zuber_addressing"      // only when virtual
 	tagPolicy     = "zuber_deletion_policy" // only when DeleteAll
+	tagClaim      = "zuber_claim"           // <namespace>/<name>, only when named after a claim
+	tagCluster    = "zuber_cluster"         // only when the driver knows its cluster's ID
 	tagIntent     = "zuber_intent"          // ID of the group that announced the bucket, until it is gone
 
 	addressingVirtual = "virtual"
@@ -30,6 +32,8 @@ type record struct {
 	endpoint      string // "" means the region's own
 	virtualHosted bool
 	policy        provider.DeletionPolicy
+	claim         string // as its tag spells it
+	cluster       string // ID of the cluster that made it; "" if it had none
 }
 
 // marks is everything that the tags of a managed bucket say.
@@ -40,9 +44,12 @@ type marks struct {
 	foreign map[string]string
 }
 
-// ours reports whether the tags carry the driver's mark for the bucket.
-func ours(tags map[string]string, driver, bucket string) bool {
-	return tags[tagManagedBy] == driver && tags[tagBucket] == bucket
+// ours reports whether the bucket carries the driver's mark.
+func (p *Provider) ours(b *bucket) bool { return p.marked(b) && !p.elsewhereMade(b.tags) }
+
+// marked is ours for the driver of any cluster.
+func (p *Provider) marked(b *bucket) bool {
+	return b.tags[tagManagedBy] == p.config.DriverName && b.tags[tagBucket] == b.Name
 }
 
 // untagged reports whether nobody has tagged the bucket.
@@ -57,8 +64,11 @@ func untagged(tags map[string]string) bool {
 
 // recordOf validates what CreateBucket is asked for, for a region whose own
 // endpoint is given.
-func recordOf(spec provider.BucketSpec, regional endpoint) (record, error) {
-	r := record{virtualHosted: spec.VirtualHosted, policy: spec.DeletionPolicy}
+func (p *Provider) recordOf(spec provider.BucketSpec, regional endpoint) (record, error) {
+	r := record{virtualHosted: spec.VirtualHosted, policy: spec.DeletionPolicy, claim: spec.Claim.String(), cluster: p.config.ClusterID}
+	if r.claim != "" && (!labelPattern.MatchString(spec.Claim.Namespace) || !labelPattern.MatchString(spec.Claim.Name)) {
+		return record{}, refuse(provider.ErrInvalidArgument, "the claim %q cannot be recorded: want 1 to 63 of [a-z0-9.-] in each part", r.claim)
+	}
 	switch r.policy {
 	case "":
 		r.policy = provider.DeleteIfEmpty
@@ -109,6 +119,12 @@ func (m marks) encode(driver, bucket, adminURN string) (map[string]string, error
 	if m.policy == provider.DeleteAll {
 		tags[tagPolicy] = string(provider.DeleteAll)
 	}
+	if m.claim != "" {
+		tags[tagClaim] = m.claim
+	}
+	if m.cluster != "" {
+		tags[tagCluster] = m.cluster
+	}
 	if m.intent != "" {
 		tags[tagIntent] = m.intent
 	}
@@ -124,7 +140,10 @@ func (m marks) encode(driver, bucket, adminURN string) (map[string]string, error
 // the rest is returned.
 func decodeMarks(tags map[string]string, adminURN string) (marks, error) {
 	m := marks{
-		record: record{virtualHosted: tags[tagAddressing] == addressingVirtual, policy: provider.DeleteIfEmpty},
+		record: record{
+			virtualHosted: tags[tagAddressing] == addressingVirtual, policy: provider.DeleteIfEmpty,
+			claim: tags[tagClaim], cluster: tags[tagCluster],
+		},
 		intent: tags[tagIntent], foreign: map[string]string{},
 	}
 	if tags[tagPolicy] == string(provider.DeleteAll) {
@@ -139,7 +158,7 @@ func decodeMarks(tags map[string]string, adminURN string) (marks, error) {
 		}
 		m.endpoint = e.String()
 	}
-	own := []string{tagManagedBy, tagBucket, tagEndpoint, tagAddressing, tagPolicy, tagIntent}
+	own := []string{tagManagedBy, tagBucket, tagEndpoint, tagAddressing, tagPolicy, tagClaim, tagCluster, tagIntent}
 	for key, value := range tags {
 		if !slices.Contains(own, key) && !strings.HasPrefix(key, tagAccess) {
 			m.foreign[key] = value
@@ -202,6 +221,9 @@ func (m *marks) members() []member {
 
 // differs says how asked differs from what is recorded; nil if it does not.
 func (r record) differs(asked record) error {
+	if r.claim != asked.claim {
+		return refuse(provider.ErrAlreadyExists, "it is the bucket of %s, and is now asked for by %s; use another name", ownedBy(r.claim), ownedBy(asked.claim))
+	}
 	for _, f := range []struct{ parameter, recorded, asked string }{
 		{"endpointURL", r.endpoint, asked.endpoint},
 		{"s3PathStyle", fmt.Sprint(!r.virtualHosted), fmt.Sprint(!asked.virtualHosted)},
@@ -214,6 +236,14 @@ func (r record) differs(asked record) error {
 		}
 	}
 	return nil
+}
+
+// ownedBy says whose a bucket is that was made for the claim.
+func ownedBy(claim string) string {
+	if claim == "" {
+		return "a Bucket that is not named after its claim"
+	}
+	return "the BucketClaim " + clip(claim)
 }
 
 func orDefault(s string) string {

@@ -15,7 +15,7 @@ import (
 var (
 	bucketPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	regionPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
-	driverPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+	labelPattern  = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 	uuidPattern   = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 	namePattern   = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
@@ -93,13 +93,19 @@ var adminPattern = regexp.MustCompile(`^[a-z0-9-]{1,15}-admin-[0-9a-f]{10}$`)
 const intentPrefix = "zuber-new-"
 
 // intentName returns the display name of the group that announces a bucket. The
-// first part after the prefix tells drivers apart, the second buckets.
-func intentName(driver, bucket string) string {
-	return intentsOf(driver) + digest(16, "zuber bucket", driver, bucket)
+// first part after the prefix tells drivers and clusters apart, the second buckets.
+func intentName(driver, cluster, bucket string) string {
+	return intentsOf(driver, cluster) + digest(16, "zuber bucket", driver, bucket)
 }
 
-// intentsOf returns what all intents of the driver begin with.
-func intentsOf(driver string) string { return intentPrefix + digest(6, "zuber driver", driver) }
+// intentsOf returns what all intents of the driver begin with in the cluster, whose
+// ID may be empty.
+func intentsOf(driver, cluster string) string {
+	if cluster == "" {
+		return intentPrefix + digest(6, "zuber driver", driver)
+	}
+	return intentPrefix + digest(6, "zuber driver", driver, cluster)
+}
 
 // digest returns n hex digits of the hash of the parts.
 func digest(n int, parts ...string) string {

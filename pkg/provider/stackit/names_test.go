@@ -37,16 +37,19 @@ func TestDerivedNames(t *testing.T) {
 		driver := rapid.StringMatching(`[a-z]([a-z0-9.-]{0,61}[a-z0-9])?`).Draw(t, "driver")
 		other := rapid.StringMatching(`[a-z]([a-z0-9.-]{0,61}[a-z0-9])?`).Draw(t, "other")
 		bucket := rapid.StringMatching(`[a-z0-9][a-z0-9-]{1,61}[a-z0-9]`).Draw(t, "bucket")
-		names := []string{adminName(driver), intentName(driver, bucket)}
+		names := []string{adminName(driver), intentName(driver, "", bucket), intentName(driver, other, bucket)}
 		for _, n := range names {
 			if len(n) > 32 || strings.Trim(n, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 				t.Fatalf("%q is no group name", n)
 			}
 		}
-		if !strings.HasPrefix(names[1], intentsOf(driver)) || namePattern.MatchString(names[0]) || namePattern.MatchString(names[1]) {
+		if !strings.HasPrefix(names[1], intentsOf(driver, "")) || namePattern.MatchString(names[0]) || namePattern.MatchString(names[1]) {
 			t.Fatalf("%v may be mistaken", names)
 		}
-		if driver != other && (adminName(driver) == adminName(other) || intentsOf(driver) == intentsOf(other)) {
+		if names[1] == names[2] || strings.HasPrefix(names[2], intentsOf(driver, "")) {
+			t.Fatalf("the clusters %q and none share names", other)
+		}
+		if driver != other && (adminName(driver) == adminName(other) || intentsOf(driver, "") == intentsOf(other, "")) {
 			t.Fatalf("%q and %q share names", driver, other)
 		}
 	})

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
@@ -45,7 +45,7 @@ func (p *Provider) created(ctx context.Context, ref provider.BucketRef) (time.Ti
 // Announces implements provider.Reclaimer. The name of an announcement is derived
 // from that of its bucket and cannot be turned back.
 func (p *Provider) Announces(r provider.Resource, bucket string) bool {
-	return r.Kind == provider.KindOwner && r.Name == intentName(p.config.DriverName, bucket)
+	return r.Kind == provider.KindOwner && slices.Contains(p.intentNames(bucket), r.Name)
 }
 
 // Reclaim implements provider.Reclaimer: it removes an announcement whose bucket
@@ -70,7 +70,7 @@ func (p *Provider) reclaim(ctx context.Context, r provider.Resource) error {
 		return nil
 	case err != nil:
 		return err
-	case !strings.HasPrefix(g.name, intentsOf(p.config.DriverName)):
+	case !p.announces(g.name):
 		return refuse(provider.ErrPermissionDenied, "its name %q is not that of an announcement of driver %s; it is left alone", clip(g.name), p.config.DriverName)
 	}
 	names, err := p.listBuckets(ctx, r.Region)
@@ -78,7 +78,7 @@ func (p *Provider) reclaim(ctx context.Context, r provider.Resource) error {
 		return err
 	}
 	for name := range names {
-		if intentName(p.config.DriverName, name) == g.name {
+		if slices.Contains(p.intentNames(name), g.name) {
 			return refuse(provider.ErrPrecondition, "the bucket %q that it announces exists; it goes when that is made or deleted", name)
 		}
 	}

@@ -25,18 +25,18 @@ func TestReclaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyed := group(intentName(c.driver, "other"))
+	keyed := group(intentName(c.driver, "", "other"))
 	if _, err := p.mintKey(t.Context(), testRegion, keyed.ID, 0); err != nil {
 		t.Fatal(err)
 	}
-	orphan := group(intentName(c.driver, "never"))
+	orphan := group(intentName(c.driver, "", "never"))
 	for name, tc := range map[string]struct {
 		r    provider.Resource
 		want error
 	}{
-		"of a bucket that exists": {group(intentName(c.driver, "bucket")), provider.ErrPrecondition},
+		"of a bucket that exists": {group(intentName(c.driver, "", "bucket")), provider.ErrPrecondition},
 		"with a key":              {keyed, provider.ErrPrecondition},
-		"of another driver":       {group(intentName("other.example", "bucket")), provider.ErrPermissionDenied},
+		"of another driver":       {group(intentName("other.example", "", "bucket")), provider.ErrPermissionDenied},
 		"somebody's":              {group("team"), provider.ErrPermissionDenied},
 		"the admin":               {provider.Resource{Kind: provider.KindOwner, ID: adm.id, Region: testRegion}, provider.ErrPermissionDenied},
 		"the admin as what it is": {provider.Resource{Kind: provider.KindAdmin, ID: adm.id, Region: testRegion}, provider.ErrPermissionDenied},
@@ -59,7 +59,7 @@ func TestReclaim(t *testing.T) {
 			t.Error("the orphan is still there")
 		}
 	}
-	if !p.Announces(provider.Resource{Kind: provider.KindOwner, Name: intentName(c.driver, "never")}, "never") || p.Announces(orphan, "never") {
+	if !p.Announces(provider.Resource{Kind: provider.KindOwner, Name: intentName(c.driver, "", "never")}, "never") || p.Announces(orphan, "never") {
 		t.Error("an announcement is not known by its name")
 	}
 }

@@ -106,7 +106,7 @@ type recalled struct {
 	damaged   []*bucket // read in part
 	malformed error     // of one of the damaged
 	unread    error     // of one whose policy shuts the admin out
-	others    string    // a driver whose mark one of them carries, "" if none does
+	others    string    // the driver or cluster whose mark one of them carries, in words; "" if none does
 }
 
 // recall reads the buckets. One that cannot be read holds up none of the others.
@@ -124,7 +124,7 @@ func (p *Provider) recall(ctx context.Context, refs []provider.BucketRef) (r rec
 			// Without its key the access is nothing, whatever the bucket's policy says.
 			r.unread = named
 			if b != nil && b.tags[tagManagedBy] != "" && !p.inPolicy(ctx, b) {
-				r.others = b.tags[tagManagedBy]
+				r.others = p.manager(b)
 			}
 		case b != nil && b.malformed != nil:
 			r.damaged, r.malformed = append(r.damaged, b), named
@@ -151,7 +151,7 @@ func (p *Provider) notOthers(ctx context.Context, region string, w wanted, r rec
 	case w.known || r.unread == nil:
 		return nil
 	case r.others != "":
-		return refuse(provider.ErrPermissionDenied, "the access may be one of driver %q, whose mark its bucket carries, and is left alone; "+remedy, clip(r.others))
+		return refuse(provider.ErrPermissionDenied, "the access may be one of %s, whose mark its bucket carries, and is left alone; "+remedy, r.others)
 	}
 	list, err := p.strangers(ctx, region)
 	if err != nil {
@@ -276,7 +276,7 @@ func (p *Provider) identify(ctx context.Context, region string, ref provider.Acc
 	if w.name == "" {
 		return w, nil
 	}
-	listed, err := p.groupsNamed(ctx, region, w.name, pending && len(w.groups) == 0)
+	listed, err := p.groupsNamed(ctx, region, pending && len(w.groups) == 0, w.name)
 	if err != nil && !errors.Is(err, provider.ErrNotFound) {
 		return w, err
 	}

@@ -27,7 +27,10 @@ const adminKeyTTLMin = 15 * time.Minute
 // Config configures New.
 type Config struct {
 	// DriverName is the mark on every bucket made; [a-z0-9.-], at most 63.
-	DriverName  string
+	DriverName string
+	// ClusterID is recorded with every bucket made, so that clusters may share the
+	// project and the driver's name; [a-z0-9.-], at most 63. Empty records none.
+	ClusterID   string
 	Credentials Credentials
 	// ProjectID is the project to work in; "" means the one that the service
 	// account key names. Federation needs it.
@@ -175,7 +178,8 @@ func (c Config) faults() []error {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
-	add(!driverPattern.MatchString(c.DriverName), "driver name %q is not 1 to 63 of [a-z0-9.-]", c.DriverName)
+	add(!labelPattern.MatchString(c.DriverName), "driver name %q is not 1 to 63 of [a-z0-9.-]", c.DriverName)
+	add(c.ClusterID != "" && !labelPattern.MatchString(c.ClusterID), "cluster ID %q is not 1 to 63 of [a-z0-9.-]", c.ClusterID)
 	add((c.Credentials.Key == nil) == (c.Credentials.FederationEmail == ""),
 		"want exactly one of a service account key and a federation service account")
 	add(c.Credentials.FederationEmail != "" && c.ProjectID == "", "federation needs a project ID")

@@ -30,7 +30,7 @@ func (s *auditSettings) bind(fs *pflag.FlagSet) {
 }
 
 func (s *auditSettings) check(c *collector) {
-	checkDriverName(c, s.DriverName)
+	s.checkMark(c)
 	oneOf(c, flagOutput, s.Output, formatText, formatJSON)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -33,6 +34,7 @@ type backendSpec struct {
 // wiring is what all back ends of a process share.
 type wiring struct {
 	DriverName    string
+	ClusterID     string
 	MaxConcurrent int                                        // of the requests to one endpoint; 0 means the transport's default
 	OnKeyWait     func(region string, waited time.Duration)  // may be nil
 	Reloads       *reloads                                   // may be nil
@@ -57,7 +59,7 @@ func (s backendSpec) provider(w wiring) (provider.Provider, error) {
 	}
 	if s.Stackit != nil {
 		c := *s.Stackit
-		c.DriverName, c.OnKeyWait, c.UserAgent = w.DriverName, w.OnKeyWait, userAgent
+		c.DriverName, c.ClusterID, c.OnKeyWait, c.UserAgent = w.DriverName, w.ClusterID, w.OnKeyWait, userAgent
 		c.APIURL, c.Endpoints, c.Transport, c.Pacing = s.APIURL, s.Endpoints, s.Transport, pacing
 		c.OnCredentials = func(state stackit.CredentialState) { w.Reloads.seen(s.Name, state) }
 		p, err := stackit.New(c)
@@ -74,6 +76,7 @@ func (s backendSpec) provider(w wiring) (provider.Provider, error) {
 	}
 	return cloudscale.New(cloudscale.Config{
 		DriverName: w.DriverName,
+		ClusterID:  w.ClusterID,
 		Token:      s.Token,
 		APIURL:     s.APIURL,
 		Endpoints:  s.Endpoints,
@@ -101,8 +104,9 @@ func openAll(specs []backendSpec, w wiring) ([]driver.Backend, error) {
 
 // resolve turns settings and environment into back ends and leaves every fault
 // with the collector. No credentials at all are no fault: the result is empty.
-// With the emulator it is empty too, see emulated.
-func (s backendSettings) resolve(c *collector, env environment) []backendSpec {
+// With the emulator it is empty too, see emulated. The file's cluster ID becomes
+// that of the settings.
+func (s *backendSettings) resolve(c *collector, env environment) []backendSpec {
 	switch {
 	case s.Emulate:
 		return nil
@@ -160,11 +164,15 @@ func resolveTokenFile(c *collector, source, path string) tokenSource {
 	return file.Token
 }
 
-func (s backendSettings) resolveFile(c *collector, env environment) []backendSpec {
+func (s *backendSettings) resolveFile(c *collector, env environment) []backendSpec {
 	file, err := readConfigFile(s.ConfigFile)
 	if err != nil {
 		c.faults = append(c.faults, err)
 	}
+	if s.ClusterID != "" && file.ClusterID != "" && s.ClusterID != file.ClusterID {
+		c.addf("--%s is %q and clusterID in %s is %q: set one, or both to the same", flagClusterID, s.ClusterID, s.ConfigFile, file.ClusterID)
+	}
+	s.ClusterID = cmp.Or(s.ClusterID, file.ClusterID)
 	named := map[string]bool{}
 	specs := make([]backendSpec, 0, len(file.Backends))
 	for _, b := range file.Backends {

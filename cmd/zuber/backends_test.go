@@ -68,12 +68,13 @@ func TestConfigFileFaults(t *testing.T) {
 		"no list":       {"backends: []", nil, []string{"FILE: backends: it is missing or empty: list at least one"}},
 		"two documents": {"backends: [" + good + "]\n---\nbackends: [" + good + "]", nil, []string{"FILE: it holds more than one YAML document"}},
 		"no YAML":       {"backends: [", nil, []string{"FILE: line 1: did not find expected node content"}},
+		"cluster ID":    {"clusterID: Prod\nbackends: [" + good + "]", nil, []string{`FILE: clusterID: cluster ID "Prod": want at most 63 characters of a-z, 0-9, "." and "-", starting and ending with a letter or digit`}},
 		"duplicate key": {"backends: [" + good + "]\nbackends: [" + good + "]", nil,
 			[]string{`FILE: line 2: mapping key "backends" already defined at line 1`}},
 		"unknown keys": {"backends:\n  - name: a\n    kind: cloudscale\n    token: s3cr3t\nbackend: x", nil, []string{
 			`FILE:3: unknown key "kind": the keys here are name, provider, tokenFile, tokenEnv, apiURL, endpoints, and for STACKIT keyFile, serviceAccountEmail, federatedTokenFile, projectID, regions, tokenURL, adminGroupID, adminKeyFile, adminKeyTTL`,
 			`FILE:4: unknown key "token": a token does not belong into this file: put it into a file of its own and name that with tokenFile, or name a variable with tokenEnv`,
-			`FILE:5: unknown key "backend": the keys here are backends`,
+			`FILE:5: unknown key "backend": the keys here are backends and clusterID`,
 		}},
 		"wrong kinds": {"backends:\n  - name: [a]\n    endpoints: s3cr3t", nil, []string{
 			"FILE:2: a value of another kind than !!seq is wanted here",

@@ -39,8 +39,8 @@ func newExpectation(driverName string, backends []driver.Backend) *expectation {
 }
 
 // add expects what an object of COSI stands for, also if another driver's name is on
-// it: names hold UIDs, so that keeping those of others costs nothing. An object
-// without an ID yet owns what it would be called.
+// it: keeping those of others costs nothing. An object without an ID yet owns what it
+// would be called.
 func (e *expectation) add(o unstructured.Unstructured) error {
 	if o.GetName() == "" || o.GetUID() == "" {
 		return fmt.Errorf("%w: a %s has no name or no UID", provider.ErrInvalidArgument, o.GetKind())
@@ -53,6 +53,7 @@ func (e *expectation) add(o unstructured.Unstructured) error {
 	switch o.GetKind() {
 	case "Bucket":
 		e.AddBucket(o.GetName())
+		e.AddBucket(plannedName(o))
 		for _, id := range []string{text("status", "bucketID"), text("spec", "existingBucketID")} {
 			ours = e.addBucketID(id) || ours
 		}
@@ -72,6 +73,18 @@ func (e *expectation) add(o unstructured.Unstructured) error {
 		e.Ours++
 	}
 	return nil
+}
+
+// plannedName is the name that a Bucket's class and claim make, "" if they make none.
+func plannedName(o unstructured.Unstructured) string {
+	var claim driver.Claim
+	for _, field := range []string{"bucketClaim", "bucketClaimRef"} { // of v1alpha1, of v1alpha2
+		if ref, found, _ := unstructured.NestedStringMap(o.Object, "spec", field); found {
+			claim = driver.Claim{Namespace: ref["namespace"], Name: ref["name"]}
+		}
+	}
+	parameters, _, _ := unstructured.NestedStringMap(o.Object, "spec", "parameters")
+	return driver.NameOf(o.GetName(), claim, parameters)
 }
 
 // addBucketID expects the bucket of an ID, whose short forms are its name alone or

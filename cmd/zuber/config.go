@@ -37,6 +37,7 @@ const (
 const (
 	flagEndpoint        = "endpoint"
 	flagDriverName      = "driver-name"
+	flagClusterID       = "cluster-id"
 	flagMetricsAddress  = "metrics-address"
 	flagConfig          = "config"
 	flagEmulate         = "emulate"
@@ -94,6 +95,7 @@ const (
 // backendSettings says where back ends come from.
 type backendSettings struct {
 	DriverName string
+	ClusterID  string
 	ConfigFile string
 	Emulate    bool
 	emulatorSettings
@@ -110,6 +112,9 @@ func (s *backendSettings) bind(fs *pflag.FlagSet) {
 func (s *backendSettings) bindReal(fs *pflag.FlagSet) {
 	fs.StringVar(&s.DriverName, flagDriverName, defaultDriverName,
 		"name of the driver: what the sidecar and the classes call it, and the mark on everything it makes")
+	fs.StringVar(&s.ClusterID, flagClusterID, "",
+		"ID of this cluster, which nothing but it may have and which must never change: it is recorded with everything made, what has the ID of another cluster is left alone, "+
+			"and bucketNameFrom: claim needs it; clusterID in the file of --"+flagConfig+" is read too")
 	fs.StringVar(&s.ConfigFile, flagConfig, "",
 		"YAML file that lists the back ends; without it "+envToken+" or "+envTokenFile+" makes one named cloudscale, and "+
 			envStackitKey+", "+envStackitKeyPath+" or "+envStackitEmail+" one named stackit")
@@ -144,7 +149,7 @@ func (s *emulatorSettings) options() emulator.Options {
 }
 
 func (s *backendSettings) check(c *collector) {
-	checkDriverName(c, s.DriverName)
+	s.checkMark(c)
 	s.emulatorSettings.check(c)
 	if s.Emulate && s.ConfigFile != "" {
 		c.addf("--%s and --%s exclude each other: the emulator brings its own back ends", flagEmulate, flagConfig)
@@ -319,6 +324,14 @@ func (s *selftestSettings) check(c *collector) {
 		if len(s.Regions) != 1 {
 			c.addf("--%s belongs to one region: name it with --%s", flagEndpointURL, flagRegion)
 		}
+	}
+}
+
+// checkMark checks what is recorded with everything made.
+func (s *backendSettings) checkMark(c *collector) {
+	checkDriverName(c, s.DriverName)
+	if err := driver.CheckClusterID(s.ClusterID); err != nil {
+		c.addf("--%s: %w", flagClusterID, err)
 	}
 }
 

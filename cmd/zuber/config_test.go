@@ -64,7 +64,7 @@ func TestFaults(t *testing.T) {
 		want []string
 	}{
 		"many at once": {
-			args: []string{"serve", "--endpoint", "tcp://x", "--driver-name", "Cosi.Zuber", "--emulate=perhaps",
+			args: []string{"serve", "--endpoint", "tcp://x", "--driver-name", "Cosi.Zuber", "--cluster-id", "Prod", "--emulate=perhaps",
 				"--metrics-address", "8080", "--log-format", "xml", "--rpc-timeout", "0s", "-v", "11", "--shutdown-timeout", "soon",
 				"--max-concurrent-requests", "0"},
 			env: environment{"ZUBER_REVOKE_GRACE": "-1s", envToken: "two words", "ZUBER_KEY_DELAY": "long"},
@@ -72,6 +72,7 @@ func TestFaults(t *testing.T) {
 				`--emulate "perhaps": want true or false`,
 				`--shutdown-timeout "soon": want a duration such as 30s`,
 				`--driver-name "Cosi.Zuber": want at most 63 characters in lower-case DNS labels that begin with a letter, such as cosi.zuber.dev`,
+				`--cluster-id: cluster ID "Prod": want at most 63 characters of a-z, 0-9, "." and "-", starting and ending with a letter or digit`,
 				`--key-delay "long": want none or realistic`,
 				`--log-format "xml": want text or json`,
 				`--v is 11: it goes from 0 to 10`,

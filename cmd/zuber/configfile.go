@@ -22,7 +22,8 @@ import (
 
 // configFile is the form of the file that --config names.
 type configFile struct {
-	Backends []backendEntry `yaml:"backends"`
+	ClusterID string         `yaml:"clusterID"`
+	Backends  []backendEntry `yaml:"backends"`
 }
 
 // backendEntry is one back end: a provider with its credentials.
@@ -83,7 +84,7 @@ func yamlFaults(path string, err error) error {
 	unknown := regexp.MustCompile(`^line (\d+): field (.+) not found in type (.+)$`)
 	wrong := regexp.MustCompile(`(?s)^line (\d+): cannot unmarshal (!!\w+)`)
 	known := map[string]string{
-		"main.configFile": "backends",
+		"main.configFile": "backends and clusterID",
 		"main.backendEntry": "name, provider, tokenFile, tokenEnv, apiURL, endpoints, and for STACKIT keyFile, serviceAccountEmail, " +
 			"federatedTokenFile, projectID, regions, tokenURL, adminGroupID, adminKeyFile, adminKeyTTL",
 	}
@@ -117,6 +118,9 @@ func yamlFaults(path string, err error) error {
 func (f configFile) check() []error {
 	var faults []error
 	addf := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if err := driver.CheckClusterID(f.ClusterID); err != nil {
+		addf("clusterID: %w", err)
+	}
 	if len(f.Backends) == 0 {
 		addf("backends: it is missing or empty: list at least one")
 	}

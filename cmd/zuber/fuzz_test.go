@@ -37,7 +37,7 @@ func FuzzConfigFile(f *testing.F) {
 			t.Errorf("accepted without a back end")
 		}
 		c := collect(pflag.NewFlagSet("", pflag.ContinueOnError))
-		specs := backendSettings{DriverName: defaultDriverName, ConfigFile: path}.resolve(c, nil)
+		specs := (&backendSettings{DriverName: defaultDriverName, ConfigFile: path}).resolve(c, nil)
 		all := c.err()
 		if (err != nil) && all == nil {
 			t.Errorf("%v is forgotten", err)

@@ -25,7 +25,8 @@ func newGC(a *app) *cobra.Command {
 Everything in the clouds that carries the driver's mark is compared with the
 Buckets and BucketAccesses of the cluster. Without --delete nothing is changed.
 Another cluster whose driver has the same name and the same cloud project sees
-this cluster's buckets as orphans, and this one sees those of the other.
+this cluster's buckets as orphans, and this one sees those of the other, unless
+each has a cluster ID (--cluster-id) and made them with it.
 A bucket that the deletion policy Retain has kept has no Bucket and is an orphan,
 too: name it with --keep-bucket.`,
 		Args: noArgs,
@@ -60,7 +61,7 @@ func (a *app) openReal(cmd *cobra.Command, c *collector, s *backendSettings, che
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	return openAll(specs, wiring{DriverName: s.DriverName})
+	return openAll(specs, wiring{DriverName: s.DriverName, ClusterID: s.ClusterID})
 }
 
 // collection is one run of the command.
@@ -161,8 +162,8 @@ func (c *collection) confirmed(ctx context.Context, shown *gc.Plan) (*gc.Plan, e
 	if c.settings.Purge {
 		data = "THE DATA OF THE BUCKETS IS DELETED, TOO."
 	}
-	_, _ = fmt.Fprintf(c.stderr, "%s\nWhat another cluster has made in the same cloud project with the driver name %s looks the same as an orphan,\n"+
-		"and so does a bucket that the deletion policy Retain has kept.\nDelete what is listed as %s (%d)? [yes/no] ",
+	_, _ = fmt.Fprintf(c.stderr, "%s\nWhat another cluster has made without a cluster ID in the same cloud project with the driver name %s looks the same as an orphan,\n"+
+		"and so do a bucket that the deletion policy Retain has kept and one of a lost cluster whose claims are not applied again yet.\nDelete what is listed as %s (%d)? [yes/no] ",
 		data, c.settings.DriverName, gc.Orphan, shown.Orphans())
 	answer := make(chan string, 1)
 	go func() {

@@ -71,7 +71,10 @@ func newYard(t *testing.T, version string) *yard {
 	return y
 }
 
-func (y *yard) providers() map[string]provider.Provider {
+func (y *yard) providers() map[string]provider.Provider { return y.providersIn("") }
+
+// providersIn are those of the driver in the cluster with that ID.
+func (y *yard) providersIn(cluster string) map[string]provider.Provider {
 	y.Helper()
 	specs := []backendSpec{emulatedStackit(y.cloud.Stackit()), {
 		Name: "cs", Kind: providerCloudscale, APIURL: y.cloud.Cloudscale().APIURL, Endpoints: y.cloud.Cloudscale().Endpoints,
@@ -79,7 +82,7 @@ func (y *yard) providers() map[string]provider.Provider {
 	}}
 	specs[0].Name = "st"
 	specs[0].Stackit.ListingWait = time.Millisecond
-	backends, err := openAll(specs, wiring{DriverName: defaultDriverName})
+	backends, err := openAll(specs, wiring{DriverName: defaultDriverName, ClusterID: cluster})
 	if err != nil {
 		y.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (s *gcSettings) bind(fs *pflag.FlagSet) {
 }
 
 func (s *gcSettings) check(c *collector) {
-	checkDriverName(c, s.DriverName)
+	s.checkMark(c)
 	s.clusterSettings.check(c)
 	oneOf(c, flagOutput, s.Output, formatText, formatJSON)
 	if s.MinAge < 0 {

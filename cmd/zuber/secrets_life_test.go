@@ -304,7 +304,7 @@ func (w *watchedClouds) rotate(out *channels) {
 	w.t.Helper()
 	ctx, logs := w.t.Context(), newWatched()
 	c := collect(pflag.NewFlagSet("", pflag.ContinueOnError))
-	specs := backendSettings{DriverName: defaultDriverName, ConfigFile: w.config}.resolve(c, nil)
+	specs := (&backendSettings{DriverName: defaultDriverName, ConfigFile: w.config}).resolve(c, nil)
 	if err := c.err(); err != nil {
 		w.t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func selftest(ctx context.Context, a *app, s selftestSettings, specs []backendSp
 		specs = emulated
 	}
 	backends, err := openAll(specs, wiring{
-		DriverName: s.DriverName,
+		DriverName: s.DriverName, ClusterID: s.ClusterID,
 		OnKeyWait: func(region string, waited time.Duration) {
 			if waited < time.Second {
 				return // not worth a line
@@ -76,7 +76,7 @@ func selftest(ctx context.Context, a *app, s selftestSettings, specs []backendSp
 	if err != nil {
 		return err
 	}
-	d, err := driver.New(driver.Config{Name: s.DriverName, Backends: backends})
+	d, err := driver.New(driver.Config{Name: s.DriverName, ClusterID: s.ClusterID, Backends: backends})
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	backends, err := openAll(specs, wiring{
-		DriverName: s.DriverName, MaxConcurrent: s.MaxConcurrentRequests,
+		DriverName: s.DriverName, ClusterID: s.ClusterID, MaxConcurrent: s.MaxConcurrentRequests,
 		Reloads: newReloads(registry, logger), OnProbe: newVerdicts(registry).found, Endpoints: newEndpoints(registry, logger),
 	})
 	if err != nil {
@@ -82,6 +82,7 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	beside := newCompanion(ctx, s)
 	config := driver.Config{
 		Name:           s.DriverName,
+		ClusterID:      s.ClusterID,
 		Backends:       backends,
 		AllowDeleteAll: s.AllowDeleteAll,
 		RevokeGrace:    graceOf(s),

@@ -126,7 +126,7 @@ backends:
 `)
 	c := collect(pflag.NewFlagSet("", pflag.ContinueOnError))
 	// A cluster sets the address of federation by itself.
-	specs := backendSettings{ConfigFile: path}.resolve(c, environment{envStackitEmail: aServiceMail})
+	specs := (&backendSettings{ConfigFile: path}).resolve(c, environment{envStackitEmail: aServiceMail})
 	if err := c.err(); err != nil || len(specs) != 2 {
 		t.Fatalf("%d back ends, %v", len(specs), err)
 	}

@@ -68,13 +68,13 @@ func (c *Companion) BucketObjects(ctx context.Context) ([]driver.BucketObject, e
 	if err != nil {
 		return nil, err
 	}
-	all, err := live.all(ctx, kindBucket, "")
+	all, err := live.buckets(ctx)
 	if err != nil {
 		return nil, unanswered("the Buckets", err)
 	}
 	var ours []driver.BucketObject
-	for i := range all {
-		if b := readBucket(&all[i]); live.serves(c.config.Driver, b.driver) {
+	for _, b := range all {
+		if live.serves(c.config.Driver, b.driver) {
 			ours = append(ours, driver.BucketObject{Name: b.name, BucketID: b.id, Claim: claimed(b), Deleting: b.deleting})
 		}
 	}

@@ -138,6 +138,16 @@ func (v view) bucket(ctx context.Context, name string) (bucket, error) {
 	return readBucket(u), err
 }
 
+// buckets reads every Bucket.
+func (v view) buckets(ctx context.Context) ([]bucket, error) {
+	all, err := v.all(ctx, kindBucket, "")
+	found := make([]bucket, len(all))
+	for i := range all {
+		found[i] = readBucket(&all[i])
+	}
+	return found, err
+}
+
 func (v view) access(ctx context.Context, namespace, name string) (access, error) {
 	u, err := v.get(ctx, kindAccess, namespace, name)
 	return readAccess(u), err

@@ -91,13 +91,13 @@ func (v view) bucketWithID(ctx context.Context, bucketID string) (bucket, error)
 	if err != nil {
 		return bucket{}, err
 	}
-	all, err := v.all(ctx, kindBucket, "")
+	all, err := v.buckets(ctx)
 	if err != nil {
 		return bucket{}, err
 	}
 	var found []bucket
-	for i := range all {
-		if b := readBucket(&all[i]); b.atCloud == name {
+	for _, b := range all {
+		if b.atCloud == name {
 			found = append(found, b)
 		}
 	}

@@ -14,35 +14,39 @@ import (
 // CreateBucket makes sure that the bucket exists with these BucketClass
 // parameters, and returns it under an ID that stays the same for every
 // repetition. Besides the provider's errors it returns ErrInvalidArgument,
-// with every fault of the request, and ErrPrecondition when unconfigured;
-// neither costs a call to the cloud.
+// with every fault of the request, and ErrPrecondition when unconfigured, when the
+// class names the bucket and the cluster cannot be asked how, and while another
+// Bucket object stands for it; none costs a call to the cloud.
 func (d *Driver) CreateBucket(ctx context.Context, name string, params map[string]string) (CreatedBucket, error) {
 	if err := d.configured(); err != nil {
 		return CreatedBucket{}, err
 	}
-	backend, spec, err := d.bucketSpec(name, params)
+	backend, called, spec, err := d.bucketSpec(ctx, name, params)
 	if err != nil {
 		return CreatedBucket{}, err
 	}
-	unlock, err := d.locks.lock(ctx, lockKey(backend.Name, name))
+	unlock, err := d.locks.lock(ctx, lockKey(backend.Name, spec.Name))
 	if err != nil {
 		return CreatedBucket{}, err
 	}
 	defer unlock()
 
+	if err := d.alone(ctx, backend.Name, name, called); err != nil {
+		return CreatedBucket{}, err
+	}
 	bucket, err := backend.Provider.CreateBucket(ctx, spec)
 	if err != nil {
 		return CreatedBucket{}, fmt.Errorf("back end %s: %w", backend.Name, err)
 	}
 	id, err := BucketID{Backend: backend.Name, Region: bucket.Region, Bucket: bucket.Name, OwnerID: bucket.OwnerID}.Format()
 	if err != nil {
-		return CreatedBucket{}, fmt.Errorf("back end %s: bucket %s: %w", backend.Name, name, err)
+		return CreatedBucket{}, fmt.Errorf("back end %s: bucket %s: %w", backend.Name, spec.Name, err)
 	}
 	return CreatedBucket{ID: id, Bucket: bucket}, nil
 }
 
 // bucketSpec reads a request to create a bucket and reports all its faults.
-func (d *Driver) bucketSpec(name string, params map[string]string) (Backend, provider.BucketSpec, error) {
+func (d *Driver) bucketSpec(ctx context.Context, name string, params map[string]string) (Backend, called, provider.BucketSpec, error) {
 	nameErr := checkBucketName(name)
 	p, paramsErr := parseParameters(BucketClass, params, true)
 	var backend Backend
@@ -50,24 +54,29 @@ func (d *Driver) bucketSpec(name string, params map[string]string) (Backend, pro
 	if v, given := params["backend"]; v != "" || !given {
 		backend, backendErr = d.pick(v)
 	}
-	if paramsErr == nil && nameErr == nil && p.pathStyle == "false" && strings.Contains(name, ".") {
-		paramsErr = fmt.Errorf("bucket %s: %w: s3PathStyle = \"false\" cannot address a bucket with a dot in its name over TLS; use s3PathStyle = \"true\"",
-			name, provider.ErrInvalidArgument)
-	}
 	if err := joined(nameErr, paramsErr, backendErr); err != nil {
-		return Backend{}, provider.BucketSpec{}, err
+		return Backend{}, called{}, provider.BucketSpec{}, err
+	}
+	found, err := d.called(ctx, name, p)
+	if err == nil && p.pathStyle == "false" && strings.Contains(found.name, ".") {
+		err = fmt.Errorf("bucket %s: %w: s3PathStyle = \"false\" cannot address a bucket with a dot in its name over TLS; use s3PathStyle = \"true\"",
+			found.name, provider.ErrInvalidArgument)
+	}
+	if err != nil {
+		return Backend{}, called{}, provider.BucketSpec{}, err
 	}
 	policy := p.policy
 	if policy == "" {
 		policy = provider.DeleteIfEmpty
 	}
-	return backend, provider.BucketSpec{
-		Name:              name,
+	return backend, found, provider.BucketSpec{
+		Name:              found.name,
 		Region:            p.region,
 		Endpoint:          p.endpoint,
 		VirtualHosted:     p.pathStyle == "false",
 		DeletionPolicy:    policy,
 		SharedCredentials: cmp.Or(p.shared, provider.SharedAllowed),
+		Claim:             found.claim,
 	}, nil
 }
 
@@ -98,7 +107,8 @@ func (d *Driver) pick(name string) (Backend, error) {
 //
 //   - ErrInvalidArgument for an ID that is not this driver's and for parameters
 //     that contradict the ID;
-//   - ErrPrecondition when unconfigured, when accesses to the bucket are live
+//   - ErrPrecondition when unconfigured, when the class names the bucket and the
+//     cluster has no Bucket object that may delete it, when accesses to the bucket are live
 //     and the grace that began with the first DeleteBucket has not run out, and
 //     when the bucket holds data that its policy gives up but the process-wide
 //     gate protects, unless Config.WipeOnDelete gives it up;
@@ -125,6 +135,11 @@ func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[s
 	}
 	defer unlock()
 
+	if !p.naming.verbatim() {
+		if err := d.leaving(ctx, bucketID, id); err != nil {
+			return err
+		}
+	}
 	if err := d.noLiveAccesses(id); err != nil {
 		return err
 	}

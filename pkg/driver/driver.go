@@ -45,6 +45,10 @@ type Config struct {
 	// Claims answers questions about the cluster; nil is nobody, and what needs an
 	// answer is refused.
 	Claims Claims
+	// ClusterID tells this cluster's claims from those of others in the same cloud
+	// project. Empty is none; it must be that of the back ends' providers, and never
+	// change.
+	ClusterID string
 	// RevokeGrace is how long DeleteBucket is refused while accesses to the
 	// bucket live; zero means DefaultRevokeGrace, a negative value none.
 	RevokeGrace time.Duration
@@ -64,6 +68,7 @@ type Driver struct {
 	allowDeleteAll bool
 	wipeOnDelete   func(ctx context.Context, bucketID string) bool
 	claims         Claims
+	clusterID      string
 	grace          time.Duration
 	slice          time.Duration
 	now            func() time.Time
@@ -87,6 +92,7 @@ func New(cfg Config) (*Driver, error) {
 		allowDeleteAll: cfg.AllowDeleteAll,
 		wipeOnDelete:   cfg.WipeOnDelete,
 		claims:         cfg.Claims,
+		clusterID:      cfg.ClusterID,
 		grace:          cfg.RevokeGrace,
 		slice:          cmp.Or(cfg.DeleteSlice, DefaultDeleteSlice),
 		now:            cfg.Now,
@@ -99,7 +105,7 @@ func New(cfg Config) (*Driver, error) {
 	if d.now == nil {
 		d.now = time.Now
 	}
-	problems := []error{checkDriverName(cfg.Name)}
+	problems := []error{checkDriverName(cfg.Name), CheckClusterID(cfg.ClusterID)}
 	for i, b := range d.backends {
 		switch {
 		case b.Provider == nil:
@@ -125,10 +131,12 @@ func New(cfg Config) (*Driver, error) {
 const (
 	maxBackendName = 63
 	maxDriverName  = 63
+	maxClusterID   = 63
 )
 
 var (
 	backendName = regexp.MustCompile(`^[a-z0-9]+([._-]+[a-z0-9]+)*$`)
+	clusterID   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 	driverName  = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?(\.[a-z]([-a-z0-9]*[a-z0-9])?)*$`)
 )
 
@@ -138,6 +146,15 @@ func checkDriverName(name string) error {
 	if len(name) > maxDriverName || !driverName.MatchString(name) {
 		return fmt.Errorf("driver name %s: want at most %d characters, labels of a-z, 0-9 and \"-\" separated by \".\", each starting with a letter",
 			quote(name), maxDriverName)
+	}
+	return nil
+}
+
+// CheckClusterID accepts what every cloud can record; empty is none.
+func CheckClusterID(id string) error {
+	if id != "" && (len(id) > maxClusterID || !clusterID.MatchString(id)) {
+		return fmt.Errorf("cluster ID %s: want at most %d characters of a-z, 0-9, \".\" and \"-\", starting and ending with a letter or digit",
+			quote(id), maxClusterID)
 	}
 	return nil
 }

@@ -22,15 +22,16 @@ type fake struct {
 	purged   []string
 	revoked  []provider.AccountRef
 	granted  []provider.AccessSpec
-	fail     error          // answer of every call
-	inside   map[string]int // running grants per bucket
-	overlaps int            // grants that ran at the same time on one bucket
-	enter    chan struct{}  // if set, a grant announces itself
-	leave    chan struct{}  // if set, a grant waits for it, or for its context
+	claims   map[string]provider.ClaimRef // by bucket
+	fail     error                        // answer of every call
+	inside   map[string]int               // running grants per bucket
+	overlaps int                          // grants that ran at the same time on one bucket
+	enter    chan struct{}                // if set, a grant announces itself
+	leave    chan struct{}                // if set, a grant waits for it, or for its context
 }
 
 func newFake() *fake {
-	return &fake{buckets: map[string]provider.Bucket{}, full: map[string]bool{}, foreign: map[string]bool{}, inside: map[string]int{}}
+	return &fake{buckets: map[string]provider.Bucket{}, full: map[string]bool{}, foreign: map[string]bool{}, claims: map[string]provider.ClaimRef{}, inside: map[string]int{}}
 }
 
 func (f *fake) called(name string) error {
@@ -59,7 +60,7 @@ func (f *fake) CreateBucket(ctx context.Context, spec provider.BucketSpec) (prov
 		VirtualHosted:  spec.VirtualHosted,
 		DeletionPolicy: spec.DeletionPolicy,
 	}
-	f.buckets[spec.Name] = b
+	f.buckets[spec.Name], f.claims[spec.Name] = b, spec.Claim
 	return b, ctx.Err()
 }
 

@@ -52,6 +52,7 @@ type parameters struct {
 	keys      provider.CredentialMode
 	own       provider.OwnBuckets
 	adopt     string
+	naming    naming
 }
 
 // parameterRow is a Parameter with what the parser needs.
@@ -62,6 +63,10 @@ type parameterRow struct {
 }
 
 func parameterRows() []parameterRow {
+	return slices.Concat(bucketRows(), namingRows(), []parameterRow{adoptExisting(BucketClass)}, accessRows(), []parameterRow{adoptExisting(BucketAccessClass)})
+}
+
+func bucketRows() []parameterRow {
 	return []parameterRow{{
 		Parameter: Parameter{
 			Name: "backend", Kind: BucketClass,
@@ -133,7 +138,11 @@ func parameterRows() []parameterRow {
 			p.shared = provider.SharedCredentials(v)
 			return nil
 		},
-	}, adoptExisting(BucketClass), {
+	}}
+}
+
+func accessRows() []parameterRow {
+	return []parameterRow{{
 		Parameter: Parameter{
 			Name: "accessMode", Kind: BucketAccessClass,
 			Default: string(provider.ReadWrite),
@@ -187,7 +196,7 @@ func parameterRows() []parameterRow {
 			}
 			return nil // the companion reads it
 		},
-	}, adoptExisting(BucketAccessClass)}
+	}}
 }
 
 // subdomain is the form of a Secret's name.

@@ -169,7 +169,13 @@ func (r *accesses) correct(ctx context.Context, a access, buckets []bucket) erro
 		if b.atCloud == b.name {
 			continue
 		}
-		if err := r.secrets.correct(ctx, a, a.targets[i].secret, b.atCloud); err != nil {
+		err := r.secrets.correct(ctx, a, a.targets[i].secret, b.atCloud)
+		var p *problemError
+		if errors.As(err, &p) {
+			// Who reads the Secret meanwhile has to know.
+			return &problemError{problem{p.reason, fmt.Sprintf("the bucket of the Secret %s is called %s, whatever its bucketName says: %s", a.targets[i].secret, b.atCloud, p.message)}}
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -25,8 +25,8 @@ type cloud interface {
 	name() string
 	region() string
 	endpoint() string
-	// provider makes an adapter without any memory.
-	provider(driver string, rt http.RoundTripper) (provider.Provider, error)
+	// provider makes an adapter without any memory; the cluster's ID may be empty.
+	provider(driver, cluster string, rt http.RoundTripper) (provider.Provider, error)
 	// stranger makes an adapter for somebody else's project.
 	stranger(rt http.RoundTripper) (provider.Provider, error)
 	// prepare lets the process find out what does not belong to an RPC.
@@ -66,17 +66,17 @@ func (c rgw) endpoint() string { return c.Endpoints[c.region()] }
 
 func (c rgw) inspect() []objectstore.BucketState { return c.Inspect() }
 
-func (c rgw) provider(driver string, rt http.RoundTripper) (provider.Provider, error) {
-	return c.with(c.Token, driver, rt)
+func (c rgw) provider(driver, cluster string, rt http.RoundTripper) (provider.Provider, error) {
+	return c.with(c.Token, driver, cluster, rt)
 }
 
 func (c rgw) stranger(rt http.RoundTripper) (provider.Provider, error) {
-	return c.with(c.ForeignToken, "stranger", rt)
+	return c.with(c.ForeignToken, "stranger", "", rt)
 }
 
-func (c rgw) with(token, driver string, rt http.RoundTripper) (provider.Provider, error) {
+func (c rgw) with(token, driver, cluster string, rt http.RoundTripper) (provider.Provider, error) {
 	return cloudscale.New(cloudscale.Config{
-		DriverName: driver, APIURL: c.APIURL, Endpoints: c.Endpoints, Transport: rt, KeyWait: c.wait,
+		DriverName: driver, ClusterID: cluster, APIURL: c.APIURL, Endpoints: c.Endpoints, Transport: rt, KeyWait: c.wait,
 		Token: func() (provider.Secret, error) { return provider.NewSecret(token), nil },
 	})
 }
@@ -118,17 +118,17 @@ func (c grid) endpoint() string { return c.Endpoints[c.region()] }
 
 func (c grid) inspect() []objectstore.BucketState { return c.Inspect() }
 
-func (c grid) provider(driver string, rt http.RoundTripper) (provider.Provider, error) {
-	return c.with(c.ServiceAccountKey(), driver, rt)
+func (c grid) provider(driver, cluster string, rt http.RoundTripper) (provider.Provider, error) {
+	return c.with(c.ServiceAccountKey(), driver, cluster, rt)
 }
 
 func (c grid) stranger(rt http.RoundTripper) (provider.Provider, error) {
-	return c.with(c.ForeignServiceAccountKey(), "stranger", rt)
+	return c.with(c.ForeignServiceAccountKey(), "stranger", "", rt)
 }
 
-func (c grid) with(account, driver string, rt http.RoundTripper) (provider.Provider, error) {
+func (c grid) with(account, driver, cluster string, rt http.RoundTripper) (provider.Provider, error) {
 	return stackit.New(stackit.Config{
-		DriverName: driver, APIURL: c.APIURL, Endpoints: c.Endpoints, Regions: []string{c.region()}, Transport: rt,
+		DriverName: driver, ClusterID: cluster, APIURL: c.APIURL, Endpoints: c.Endpoints, Regions: []string{c.region()}, Transport: rt,
 		PropagationWait: c.wait, ListingWait: listingWait,
 		Credentials: stackit.Credentials{Key: func() (provider.Secret, error) { return provider.NewSecret(account), nil }},
 	})

@@ -89,8 +89,9 @@ func TestEveryCrashPoint(t *testing.T) {
 			if r.newcomer {
 				w.driver = fmt.Sprintf("d%d.zuber.dev", drivers.Add(1))
 			}
+			w.cluster = r.cluster
 			got, err := w.play(t.Context(), r, p)
-			w.driver = whose
+			w.driver, w.cluster = whose, ""
 			if err != nil {
 				w = another(t, w)
 			}

@@ -20,6 +20,8 @@ type row struct {
 	cold bool
 	// abandoned: nobody repeats the RPC; what it is about is revoked and deleted.
 	abandoned bool
+	// cluster is the ID of the driver's cluster; empty is none.
+	cluster string
 	// newcomer: no driver of its name has been here before.
 	newcomer bool
 }
@@ -48,6 +50,9 @@ func rows() []row {
 	full.want = provider.ErrNotEmpty
 	missing := retire(alice, "one")
 	missing.want = provider.ErrNotFound
+	prods := createFor("prod", "one")
+	tests := createFor("test", "one")
+	tests.want = provider.ErrAlreadyExists
 	absent := existing("one")
 	absent.want = provider.ErrNotFound
 	return []row{
@@ -60,6 +65,13 @@ func rows() []row {
 		{name: "create under a foreign name", before: []rpc{two, taken("one")}, run: foreign},
 		{name: "create under a foreign name, by a new process", before: []rpc{two, taken("one")}, run: foreign, cold: true},
 		{name: "create, abandoned", run: one, abandoned: true},
+
+		{name: "create for a claim", cluster: "blue", run: prods},
+		{name: "create for a claim, by a new driver", cluster: "blue", run: prods, newcomer: true},
+		{name: "create for a claim again", cluster: "blue", before: []rpc{prods, grant(alice, rw, "one")}, run: prods, cold: true},
+		{name: "create for another claim", cluster: "blue", before: []rpc{prods}, run: tests, cold: true},
+		{name: "create for a claim, abandoned", cluster: "blue", run: prods, abandoned: true},
+		{name: "delete, made for a claim", cluster: "blue", before: []rpc{prods, grant(alice, rw, "one")}, run: remove("one"), cold: true},
 
 		{name: "existing", before: []rpc{one, grant(alice, ro, "one")}, run: existing("one"), cold: true},
 		{name: "existing, absent", before: []rpc{two}, run: absent},

@@ -173,6 +173,17 @@ func create(bucket string, class ...string) rpc {
 	}
 }
 
+// createFor makes the bucket of the claim of that name.
+func createFor(namespace, bucket string) rpc {
+	r := create(bucket)
+	r.what = "create " + bucket + " for " + namespace
+	r.do = func(ctx context.Context, l *life, p *process) (outcome, error) {
+		b, err := p.CreateBucket(ctx, namespace+"."+bucket, map[string]string{"region": l.region(), "bucketNameFrom": "claim"})
+		return outcome{bucketID: b.ID}, err
+	}
+	return r
+}
+
 // existing reads a bucket by the ID that a person writes.
 func existing(bucket string, class ...string) rpc {
 	return rpc{

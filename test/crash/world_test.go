@@ -26,6 +26,7 @@ type world struct {
 	cloud
 	emu       *emulator.Emulator
 	driver    string
+	cluster   string // its ID; empty is none
 	transport *http.Transport
 	seen      *secrets
 	// running is a process that has outlived what it did; nil if there is none.
@@ -81,15 +82,27 @@ type process struct {
 func (w *world) start() (*process, error) {
 	p := &process{wire: newWire(w.transport, w.seen)}
 	var err error
-	if p.adapter, err = w.provider(w.driver, p.wire); err != nil {
+	if p.adapter, err = w.provider(w.driver, w.cluster, p.wire); err != nil {
 		return nil, err
 	}
 	p.Driver, err = driver.New(driver.Config{
-		Name: w.driver, AllowDeleteAll: true, RevokeGrace: -1,
+		Name: w.driver, ClusterID: w.cluster, Claims: claims{}, AllowDeleteAll: true, RevokeGrace: -1,
 		Backends: []driver.Backend{{Name: backend, Kind: w.name(), Provider: p.adapter}},
 	})
 	return p, err
 }
+
+// claims is a cluster whose Buckets are called after their claims, <namespace>.<claim>.
+type claims struct{}
+
+func (claims) ClaimOf(_ context.Context, bucketObject string) (driver.Claim, error) {
+	namespace, name, _ := strings.Cut(bucketObject, ".")
+	return driver.Claim{Namespace: namespace, Name: name, UID: bucketObject}, nil
+}
+
+func (claims) NamespaceLabels(context.Context, string) (map[string]string, error) { return nil, nil }
+
+func (claims) BucketObjects(context.Context) ([]driver.BucketObject, error) { return nil, nil }
 
 // call runs an RPC in the process and reports whether the process crashed in it.
 // Nobody waits for what a crashed process is still doing.

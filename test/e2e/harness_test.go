@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 
 // options are those of every cluster of the tests.
 func options() cluster.Options {
-	return cluster.Options{Root: root, Log: os.Stderr, Race: race, QPS: -1, CreateBucket: time.Second}
+	return cluster.Options{Root: root, Log: os.Stderr, Race: race, QPS: -1, CreateBucket: time.Second, ClusterID: "e2e"}
 }
 
 // theCluster starts the shared cluster for the first story.

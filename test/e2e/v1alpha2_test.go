@@ -108,7 +108,7 @@ func withoutCOSI(t *testing.T) *story {
 		t.Skip("it starts a cluster")
 	}
 	o := options()
-	o.NoCOSI = true
+	o.NoCOSI, o.ClusterID = true, "" // stories say it with the flag
 	c, err := cluster.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

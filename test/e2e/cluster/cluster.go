@@ -36,6 +36,8 @@ type Options struct {
 	// controller writes a claim's status and finalizer in that time, and loses them
 	// if the bucket is faster: see docs/upstream.md.
 	CreateBucket time.Duration
+	// ClusterID is the cluster's ID in the configuration of the driver; empty is none.
+	ClusterID string
 	// NoCOSI leaves COSI out: its kinds, its controller and its sidecar.
 	NoCOSI bool
 	// Driver is a program to run in place of zuber, with the socket's URL as its

@@ -58,7 +58,7 @@ func (c *Cluster) buildDriver(ctx context.Context, binary string) error {
 // writeDriverConfig lists a back end for each emulated cloud.
 func (c *Cluster) writeDriverConfig() (path string, err error) {
 	cloud, stackit := c.Emulator.Cloudscale(), c.Emulator.Stackit()
-	raw, err := json.Marshal(map[string]any{"backends": []map[string]any{
+	raw, err := json.Marshal(map[string]any{"clusterID": c.options.ClusterID, "backends": []map[string]any{
 		{"name": "cloudscale", "provider": "cloudscale", "tokenFile": "token", "apiURL": cloud.APIURL, "endpoints": cloud.Endpoints},
 		{"name": "stackit", "provider": "stackit", "keyFile": "key.json", "apiURL": stackit.APIURL, "regions": []string{"eu01"}},
 	}})

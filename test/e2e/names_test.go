@@ -24,44 +24,54 @@ func fromClaim(prefix string) []string {
 	return []string{"bucketNamePrefix", prefix, "bucketNameIncludeNamespace", "true", "bucketNameFrom", "claim"}
 }
 
-// TestBucketNames: buckets are called what their classes say, and what cannot be is
-// told to the claim.
+// wantBucket waits until a claim has a bucket, which is called so.
+func (s *story) wantBucket(claim object, name string) {
+	s.Helper()
+	if id := strings.Split(s.ready(s.bucketOf(claim)).text("status", "bucketID"), "/"); len(id) < 3 || id[2] != name {
+		s.Errorf("the bucket of %s has the ID %q, want the name %s", claim, id, name)
+	}
+}
+
+// TestBucketNames: buckets are called what their classes say, and so say the Secrets.
 func TestBucketNames(t *testing.T) {
 	for _, backend := range []string{cloudscale, stackit} {
 		t.Run(backend, func(t *testing.T) {
 			s := together(t)
-			changed := s.class(backend, fromClaim("acme")...)
-			photos := s.claim("photos", changed)
-			prefixed := s.claim("prefixed", s.class(backend, "bucketNamePrefix", s.ns))
-			spaced := s.claim("spaced", s.class(backend, "bucketNameIncludeNamespace", "true"))
-			long := s.claim("long-name", s.class(backend, "bucketNamePrefix", strings.Repeat("p", 60), "bucketNameFrom", "claim"))
-			s.claim("b", s.class(backend, "bucketNamePrefix", s.ns+"-a", "bucketNameFrom", "claim"))
 			accessClass := s.accessClass("envSecretSuffix", "-env")
-			for claim, want := range map[string]string{
-				"photos": "acme-" + s.ns + "-photos", "prefixed": s.ns + "-bucket-" + prefixed.text("metadata", "uid"),
-				"spaced": s.ns + "-bucket-" + spaced.text("metadata", "uid"), "b": s.ns + "-a-b",
-			} {
-				info := s.infoNaming(s.access(claim, claim, accessClass), want)
+			photos := s.claim("photos", s.class(backend, fromClaim("acme")...))
+			prefixed := s.claim("prefixed", s.class(backend, "bucketNamePrefix", s.ns))
+			whole, uid := s.access("photos", "photos", accessClass), s.access("prefixed", "prefixed", accessClass)
+			for access, want := range map[*object]string{&whole: "acme-" + s.ns + "-photos", &uid: s.ns + "-bucket-" + prefixed.text("metadata", "uid")} {
+				info := s.infoNaming(*access, want)
 				s.wantUsable(info.s3())
-				s.wantVariables(claim+"-env", variablesOf(t, info, want))
+				s.wantVariables(access.name()+"-env", variablesOf(t, info, want))
 			}
 			s.event(photos, "Provisioned: Bucket acme-"+s.ns+"-photos is ready")
-			s.event(long, "nothing is cut off")
-
-			// Another claim can make the same name.
-			second := s.claim("a-b", s.class(backend, "bucketNamePrefix", s.ns, "bucketNameFrom", "claim"))
-			s.event(second, "bucket "+s.ns+"-a-b: already exists")
-			s.event(second, "BucketClaim "+s.ns+"/b")
-
-			// A class that has changed is for new buckets.
-			s.kubectl("delete", "bucketclass", changed)
-			s.apply(manifest("BucketClass", changed, map[string]any{"driverName": driverName, "deletionPolicy": "Delete", "parameters": pairs(
-				append([]string{"backend", backend, "region", regionOf(backend)}, fromClaim("other")...))}))
-			s.claim("films", changed)
-			s.infoNaming(s.access("films", "films", accessClass), "other-"+s.ns+"-films")
-			s.infoNaming(s.access("more-photos", "photos", accessClass), "acme-"+s.ns+"-photos")
 		})
 	}
+}
+
+// TestNamesRefused: what cannot be called so, or is somebody else's by then, is told to
+// the claim. A class that has changed is for new buckets.
+func TestNamesRefused(t *testing.T) {
+	s := together(t)
+	changed := s.class(stackit, "bucketNamePrefix", s.ns+"-a", "bucketNameFrom", "claim")
+	first := s.claim("b", changed)
+	spaced := s.claim("spaced", s.class(cloudscale, "bucketNameIncludeNamespace", "true"))
+	long := s.claim("long-name", s.class(cloudscale, "bucketNamePrefix", strings.Repeat("p", 60), "bucketNameFrom", "claim"))
+	s.told(long, "has … characters")
+	s.event(long, "nothing is cut off")
+	s.wantBucket(spaced, s.ns+"-bucket-"+spaced.text("metadata", "uid"))
+	s.wantBucket(first, s.ns+"-a-b")
+	second := s.claim("a-b", s.class(stackit, "bucketNamePrefix", s.ns, "bucketNameFrom", "claim"))
+	s.told(second, "it is that of the Bucket …, for …")
+	s.event(second, "BucketClaim "+s.ns+"/b")
+
+	s.kubectl("delete", "bucketclass", changed)
+	s.apply(manifest("BucketClass", changed, map[string]any{"driverName": driverName, "deletionPolicy": "Delete", "parameters": map[string]string{
+		"backend": stackit, "region": regionOf(stackit), "bucketNamePrefix": s.ns + "-other", "bucketNameFrom": "claim"}}))
+	s.wantBucket(s.claim("films", changed), s.ns+"-other-films")
+	s.wantBucket(first, s.ns+"-a-b")
 }
 
 // TestBucketComesBack: a claim of the same name finds the bucket that was kept, with
@@ -124,7 +134,7 @@ func TestLaterClaimWaits(t *testing.T) {
 	s.gone(first)
 
 	second := s.claim("photos", class)
-	s.event(second, "is being deleted, and may delete it: wait until that Bucket is gone")
+	s.told(second, "wait until that Bucket is gone")
 	owner, err := s.owner(name)
 	if err != nil {
 		t.Fatal(err)
@@ -148,6 +158,7 @@ func TestLostCluster(t *testing.T) {
 		backend, name string
 		before        bucketInfo
 		manifests     []string
+		access        object
 	}
 	var parts []*part
 	accessClass := s.accessClass()
@@ -173,7 +184,8 @@ func TestLostCluster(t *testing.T) {
 
 	for _, p := range parts {
 		made := s.apply(p.manifests...)
-		after := s.infoNaming(made[1], p.name)
+		p.access = made[1]
+		after := s.infoNaming(p.access, p.name)
 		if content, err := after.s3().read(t.Context(), "precious"); err != nil || content != "data" {
 			t.Errorf("%s: the data: %q, %v", p.backend, content, err)
 		}
@@ -189,8 +201,7 @@ func TestLostCluster(t *testing.T) {
 		if _, err := p.before.s3().read(t.Context(), "precious"); !refused(err) {
 			t.Errorf("%s: the lost cluster's key after zuber gc: %v", p.backend, err)
 		}
-		claim := object{"apiVersion": "objectstorage.k8s.io/v1alpha1", "kind": "BucketAccess", "metadata": map[string]any{"name": "photos-" + p.backend, "namespace": s.ns}}
-		if err := s.bucketInfo(claim).s3().remove(t.Context(), "precious"); err != nil {
+		if err := s.bucketInfo(p.access).s3().remove(t.Context(), "precious"); err != nil {
 			t.Errorf("%s: the new key after zuber gc: %v", p.backend, err)
 		}
 	}

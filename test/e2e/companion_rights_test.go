@@ -191,11 +191,11 @@ func TestSecretRightsPerNamespace(t *testing.T) {
 		s.restart(s.Driver)
 	}()
 	s.restart(s.Driver)
-	s.claim("photos", s.class(cloudscale))
+	s.claim("photos", s.class(cloudscale, fromClaim("acme")...))
 	access := s.access("photos", "photos", s.accessClass())
 	s.annotate(access, envSecret, "photos-env")
-	info := s.bucketInfo(access)
-	s.event(access, "EnvSecretForbidden: ")
+	// Whoever reads COSI's Secret before somebody gives the right is told the name.
+	s.event(access, "EnvSecretForbidden: the bucket of the Secret photos-credentials is called acme-"+s.ns+"-photos, whatever its bucketName says: ")
 	var remedy string
 	for _, text := range s.events(access) {
 		if found := regexp.MustCompile(`kubectl create rolebinding \S+ --namespace=\S+ --clusterrole=\S+ --serviceaccount=\S+`).FindString(text); found != "" {
@@ -203,6 +203,7 @@ func TestSecretRightsPerNamespace(t *testing.T) {
 		}
 	}
 	s.shell(remedy)
+	info := s.infoNaming(access, "acme-"+s.ns+"-photos")
 	want := variablesOf(t, info, info.Spec.BucketName)
 	s.wantVariables("photos-env", want)
 	// Nothing is watched here, but looked at every minute.

@@ -219,6 +219,8 @@ func TestLateDeletion(t *testing.T) {
 	waiting := BucketObject{Name: "bucket-u2", Claim: Claim{Namespace: testNS, Name: testClaim, UID: "u2"}}
 	later, static := waiting, BucketObject{Name: "static", BucketID: "rma/photos"}
 	later.BucketID = id
+	former := going
+	former.BucketID = "cloudscale/rma/photos/owner0"
 	for name, c := range map[string]struct {
 		claims Claims
 		want   error
@@ -231,6 +233,7 @@ func TestLateDeletion(t *testing.T) {
 		"an existing one has it, too":     {&objects{buckets: []BucketObject{going, static}}, provider.ErrPrecondition, "static"},
 		"its Bucket is gone":              {&objects{}, provider.ErrPrecondition, "no Bucket with the bucket ID"},
 		"its Bucket is gone, one waits":   {&objects{buckets: []BucketObject{waiting}}, provider.ErrPrecondition, "no Bucket with the bucket ID"},
+		"another of its name goes":        {&objects{buckets: []BucketObject{former}}, provider.ErrPrecondition, "no Bucket with the bucket ID"},
 		"the cluster cannot be asked":     {nil, provider.ErrPrecondition, "--companion=on"},
 		"the cluster does not answer":     {&objects{fail: provider.ErrUnavailable}, provider.ErrUnavailable, "not known"},
 		"another bucket has a Bucket":     {&objects{buckets: []BucketObject{going, {Name: "b", BucketID: "cloudscale/rma/films/o"}}}, nil, ""},

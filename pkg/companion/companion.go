@@ -1,8 +1,8 @@
 // Package companion is the Kubernetes half of the driver: what users of
 // BucketClaims and BucketAccesses need beyond what COSI does. It makes env
 // Secrets, corrects what COSI v1alpha1 writes about a bucket's name, tells claims
-// what the driver said about their buckets, and finds out for the driver what a
-// claim asks for.
+// what the driver said about their buckets, and finds out for the driver which claim
+// a bucket is for, and what that asks for.
 //
 // It changes no spec, label or annotation of anybody's object. What it writes is
 // its own Secrets, events, its Lease, and the bucket's name in the Secrets that

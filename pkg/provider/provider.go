@@ -35,7 +35,8 @@ type Provider interface {
 	// adopted. Errors: ErrAlreadyExists when the name belongs to someone else, be it
 	// another cluster or another claim (the bucket stays untouched), or the marked
 	// bucket was made with other parameters; ErrConflict when another process is making it at this moment
-	// or its mark is ambiguous; ErrQuotaExceeded.
+	// or its mark is ambiguous; ErrQuotaExceeded; ErrUnsupported for a tenant where
+	// owners cannot be shared.
 	CreateBucket(ctx context.Context, spec BucketSpec) (Bucket, error)
 
 	// GetBucket reads a bucket that carries the driver's mark, and with
@@ -176,6 +177,13 @@ type BucketSpec struct {
 	// Claim is the claim that the bucket is named after; the zero value is none. It
 	// is recorded with the bucket, which is nobody else's from then on.
 	Claim ClaimRef
+	// Tenant shares one owner among all buckets of that tenant; empty gives the bucket
+	// an owner of its own. 1 to 63 of a-z, 0-9, "-" and ".", a letter or digit at both
+	// ends. It is recorded with the bucket, and SharedCredentials must not be allowed.
+	Tenant string
+	// KeepTenant takes a bucket that is there, or begun, for another tenant as it is,
+	// instead of with ErrAlreadyExists: Tenant is for one that has yet to be made.
+	KeepTenant bool
 }
 
 // ClaimRef names a BucketClaim.
@@ -209,6 +217,7 @@ type Bucket struct {
 	SigningRegion  string
 	VirtualHosted  bool
 	DeletionPolicy DeletionPolicy // as recorded; DeleteIfEmpty when it was not
+	Tenant         string         // whose buckets its owner owns; empty if it owns this one alone
 }
 
 // DeleteOptions says how far DeleteBucket may go.
@@ -295,4 +304,5 @@ type Capabilities struct {
 	Modes      []Mode // enforced modes
 	Rotation   bool   // RotateAccess works
 	SharedKeys bool   // accesses share the bucket owner's key
+	Tenants    bool   // buckets of a tenant can share their owner
 }

@@ -25,13 +25,15 @@ type fault struct {
 // Audit implements provider.Auditor.
 func (p *Provider) Audit(ctx context.Context) iter.Seq2[provider.Finding, error] {
 	return func(yield func(provider.Finding, error) bool) {
-		refs, err := p.audited(ctx)
+		users, err := p.listUsers(ctx, tagManagedBy, p.config.DriverName)
 		if err != nil {
 			yield(provider.Finding{}, fmt.Errorf("audit: %w", err))
 			return
 		}
-		var first error // of a bucket that could not be looked at
-		for _, ref := range refs {
+		refs := p.audited(users)
+		// The first error is of a tenant or bucket that could not be looked at.
+		strays, first := p.strays(ctx, users)
+		for _, ref := range append(refs, strays...) {
 			if err := transport.Rest(ctx); err != nil {
 				yield(provider.Finding{}, err)
 				return
@@ -57,7 +59,11 @@ func (p *Provider) Audit(ctx context.Context) iter.Seq2[provider.Finding, error]
 
 // Repair implements provider.Auditor.
 func (p *Provider) Repair(ctx context.Context, f provider.Finding) error {
-	_, err := p.inspect(ctx, provider.BucketRef{Name: f.Bucket, Region: f.Region}, func(found fault) error {
+	ref := provider.BucketRef{Name: f.Bucket, Region: f.Region}
+	if f.Drift == provider.DriftTags && f.Kind == provider.KindOwner {
+		ref.OwnerID = f.ID
+	}
+	_, err := p.inspect(ctx, ref, func(found fault) error {
 		switch {
 		case found.Drift != f.Drift || found.ID != f.ID:
 			return nil
@@ -73,11 +79,7 @@ func (p *Provider) Repair(ctx context.Context, f provider.Finding) error {
 }
 
 // audited returns the buckets that the driver's users are about, in order.
-func (p *Provider) audited(ctx context.Context) ([]provider.BucketRef, error) {
-	users, err := p.listUsers(ctx, tagManagedBy, p.config.DriverName)
-	if err != nil {
-		return nil, err
-	}
+func (p *Provider) audited(users []user) []provider.BucketRef {
 	refs := map[string]provider.BucketRef{}
 	for _, u := range users {
 		if u.tags[tagPurpose] == purposeProbe {
@@ -85,6 +87,11 @@ func (p *Provider) audited(ctx context.Context) ([]provider.BucketRef, error) {
 		}
 		if name := u.tags[tagBucket]; p.isOwner(u, name) {
 			refs[name] = provider.BucketRef{Name: name, Region: u.tags[tagRegion]}
+		}
+		if p.isTenant(u) {
+			for _, name := range bucketsOfTenant(u) {
+				refs[name] = provider.BucketRef{Name: name, Region: u.tags[tagRegion+bucketSuffix(name)]}
+			}
 		}
 	}
 	for _, u := range users {
@@ -97,7 +104,7 @@ func (p *Provider) audited(ctx context.Context) ([]provider.BucketRef, error) {
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(refs), func(a, b provider.BucketRef) int { return strings.Compare(a.Name, b.Name) }), nil
+	return slices.SortedFunc(maps.Values(refs), func(a, b provider.BucketRef) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // inspect looks at one bucket under its lock and returns what is wrong with it, or
@@ -121,8 +128,10 @@ func (p *Provider) inspect(ctx context.Context, ref provider.BucketRef, act func
 }
 
 func (p *Provider) faults(ctx context.Context, ref provider.BucketRef) ([]fault, error) {
-	o, err := p.theOwner(ctx, ref.Name)
+	o, err := p.recordedOwner(ctx, ref.Name)
 	switch {
+	case errors.Is(err, provider.ErrNotFound) && ref.OwnerID != "":
+		return p.faultsOfStray(ctx, ref)
 	case errors.Is(err, provider.ErrNotFound):
 		return p.faultsOfTheirs(ctx, ref)
 	case errors.Is(err, provider.ErrConflict), errors.Is(err, provider.ErrInvalidArgument):
@@ -170,17 +179,21 @@ func (p *Provider) wrongRegion(ctx context.Context, o owner) ([]fault, error) {
 		return nil, err
 	}
 	r := provider.Resource{Kind: provider.KindOwner, ID: o.id, Bucket: o.bucket, Region: o.region}
-	f := finding(provider.DriftRegion, r, fmt.Sprintf("the tag %s of objects user %s says region %q and its bucket lives in %q", tagRegion, o.id, o.region, where), repairRemedy)
+	tag := tagRegion
+	if o.tenant != "" {
+		tag += bucketSuffix(o.bucket)
+	}
+	f := finding(provider.DriftRegion, r, fmt.Sprintf("the tag %s of objects user %s says region %q and its bucket lives in %q", tag, o.id, o.region, where), repairRemedy)
 	if where == "" {
 		f.Problem, f.Remedy = fmt.Sprintf("objects user %s has no bucket of that name in any region", o.id), "let zuber gc remove it"
 		if o.region != "" {
-			f.Remedy = "set the tag " + tagRegion + " by hand, or let zuber gc remove it"
+			f.Remedy = "set the tag " + tag + " by hand, or let zuber gc remove it"
 		}
 		return []fault{f}, nil
 	}
 	return []fault{f.by(func(ctx context.Context) error {
 		tags := maps.Clone(o.user.tags)
-		tags[tagRegion] = where
+		tags[tag] = where
 		return p.updateTags(ctx, o.id, tags)
 	})}, nil
 }

@@ -47,7 +47,11 @@ func (p *Provider) createBucket(ctx context.Context, spec provider.BucketSpec) (
 	if err := p.checkRegion(ctx, spec.Region); err != nil {
 		return provider.Bucket{}, err
 	}
-	o, made, crowded, err := p.ensureOwner(ctx, asked)
+	ensure, settle := p.ensureOwner, p.settle
+	if asked.tenant != "" {
+		ensure, settle = p.ensureTenant, p.settleMade
+	}
+	o, made, crowded, err := ensure(ctx, asked)
 	if err != nil {
 		return provider.Bucket{}, err
 	}
@@ -57,7 +61,7 @@ func (p *Provider) createBucket(ctx context.Context, spec provider.BucketSpec) (
 			return provider.Bucket{}, err
 		}
 		if crowded {
-			if o, err = p.settle(ctx, o.bucket); err != nil {
+			if o, err = settle(ctx, o.bucket); err != nil {
 				return provider.Bucket{}, err
 			}
 		}
@@ -69,9 +73,9 @@ func (p *Provider) createBucket(ctx context.Context, spec provider.BucketSpec) (
 		return provider.Bucket{}, err
 	}
 	if errors.Is(err, provider.ErrAlreadyExists) {
-		err = p.raced(ctx, o, err)
+		err = p.raced(ctx, o, asked, err)
 	}
-	return provider.Bucket{}, p.removeMade(ctx, o.id, err)
+	return provider.Bucket{}, p.giveUp(ctx, o, err)
 }
 
 // definite reports whether an error tells that the bucket was not made and will
@@ -90,16 +94,23 @@ func definite(err error) bool {
 }
 
 // raced turns "taken" into ErrConflict when the other one carries our mark too,
-// because another call made both at the same time: a repetition adopts it.
-func (p *Provider) raced(ctx context.Context, mine owner, taken error) error {
-	found, others, err := p.allOwners(ctx, mine.bucket)
+// because another call made both at the same time: a repetition adopts it. One that
+// is another tenant's, or none's, differs for good.
+func (p *Provider) raced(ctx context.Context, mine owner, asked record, taken error) error {
+	found, others, err := p.holders(ctx, mine.bucket)
 	if err != nil {
 		return fmt.Errorf("who has the name is not known: %w", err)
 	}
 	if len(others) > 0 {
-		return takenBy(p.otherCluster(others[0]))
+		return takenBy(p.otherCluster(others[0], mine.bucket))
 	}
-	if slices.ContainsFunc(found, func(o owner) bool { return o.id != mine.id }) {
+	found = slices.DeleteFunc(found, func(o owner) bool { return o.id == mine.id })
+	for _, o := range found {
+		if o.tenant != asked.tenant && o.differs(asked) != nil {
+			return o.differs(asked)
+		}
+	}
+	if len(found) > 0 {
 		return refuse(provider.ErrConflict, "another call makes it at this moment; repeat the call")
 	}
 	return taken

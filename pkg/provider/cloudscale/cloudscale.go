@@ -1,5 +1,5 @@
 // Package cloudscale is the provider over cloudscale.ch: one objects user owns
-// each bucket, one more is made for each access, whatever buckets that spans, and
+// each bucket, or all buckets of a tenant (tenant.go), one more is made for each access, whatever buckets that spans, and
 // their tags are the driver's mark and memory (tags.go, membership.go).
 //
 // The bucket's policy is rendered whole from the tags of the accesses (policy.go)
@@ -78,6 +78,7 @@ type Provider struct {
 	waits     backoff
 	buckets   keyLock  // one writer for each bucket's accesses and policy
 	accounts  keyLock  // one writer for each access's tags; taken after those of buckets
+	tenants   keyLock  // one writer for the tags of each tenant's owner; taken after those of buckets
 	theirIDs  ownerIDs // of buckets that the driver did not make
 	probes    probes
 }
@@ -149,7 +150,7 @@ func parseAPIURL(s string) (*url.URL, error) {
 
 // Capabilities implements provider.Provider.
 func (p *Provider) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Modes: []provider.Mode{provider.ReadWrite, provider.ReadOnly, provider.WriteOnly}, Rotation: true}
+	return provider.Capabilities{Modes: []provider.Mode{provider.ReadWrite, provider.ReadOnly, provider.WriteOnly}, Rotation: true, Tenants: true}
 }
 
 // Check is the start-up check: the token is valid, may write, and shows secret

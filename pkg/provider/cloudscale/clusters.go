@@ -21,10 +21,14 @@ type otherClusterError struct{ error }
 
 func (e *otherClusterError) Unwrap() error { return e.error }
 
-// otherCluster says whose the user is.
-func (p *Provider) otherCluster(u user) error {
+// otherCluster says whose the user is, and which claim the bucket is for.
+func (p *Provider) otherCluster(u user, bucket string) error {
 	whose := fmt.Sprintf("objects user %s belongs to cluster %q", u.id, u.tags[tagCluster])
-	if r, err := recorded(u.tags); err == nil && r.claim != (provider.ClaimRef{}) {
+	suffix := ""
+	if p.marksTenant(u) {
+		suffix = bucketSuffix(bucket)
+	}
+	if r, err := readFacts(u.tags, suffix); err == nil && r.claim != (provider.ClaimRef{}) {
 		whose += ", for " + ownedBy(r.claim)
 	}
 	mine := fmt.Sprintf("this driver has the cluster ID %q", p.config.ClusterID)

@@ -17,14 +17,17 @@ func TestConformance(t *testing.T) {
 	for name, tc := range map[string]struct {
 		region  string
 		options emulator.Options
+		tenant  string
 	}{
 		// Where keys may be late, some are not.
-		"rma":                            {"rma", emulator.Options{}},
-		"lpg with late keys":             {"lpg", emulator.Options{KeyDelay: late}},
-		"rma on Tentacle":                {"rma", emulator.Options{RGWRelease: objectstore.Tentacle}},
-		"lpg on Tentacle with late keys": {"lpg", emulator.Options{RGWRelease: objectstore.Tentacle, KeyDelay: late}},
+		"rma":                            {"rma", emulator.Options{}, ""},
+		"lpg with late keys":             {"lpg", emulator.Options{KeyDelay: late}, ""},
+		"rma on Tentacle":                {"rma", emulator.Options{RGWRelease: objectstore.Tentacle}, ""},
+		"lpg on Tentacle with late keys": {"lpg", emulator.Options{RGWRelease: objectstore.Tentacle, KeyDelay: late}, ""},
+		// Every check, with all its buckets those of one tenant.
+		"for a tenant in lpg with late keys": {"lpg", emulator.Options{KeyDelay: late}, "team-a"},
 	} {
-		if testing.Short() && (tc.region == "rma") != (tc.options.RGWRelease == objectstore.Tentacle) {
+		if testing.Short() && tc.tenant == "" && (tc.region == "rma") != (tc.options.RGWRelease == objectstore.Tentacle) {
 			continue
 		}
 		c := newCloud(t, tc.options)
@@ -36,7 +39,7 @@ func TestConformance(t *testing.T) {
 		cluster := func(_ context.Context, id string) (provider.Provider, error) {
 			return c.provider(func(config *Config) { config.ClusterID = id }), nil
 		}
-		for _, check := range conformance.Checks(conformance.Options{Region: tc.region, Owner: owner, Foreign: foreign, Cluster: cluster}) {
+		for _, check := range conformance.Checks(conformance.Options{Region: tc.region, Tenant: tc.tenant, Owner: owner, Foreign: foreign, Cluster: cluster}) {
 			t.Run(name+"/"+check.Name, func(t *testing.T) {
 				if err := check.Run(t.Context(), c.Provider); err != nil {
 					t.Error(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
@@ -41,7 +42,9 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 	o, err := p.resolve(ctx, ref)
 	if errors.Is(err, provider.ErrConflict) {
 		named := ref
-		_, err = p.settle(ctx, ref.Name)
+		if _, err = p.settle(ctx, ref.Name); errors.Is(err, provider.ErrNotFound) {
+			_, err = p.settleTenants(ctx, ref.Name)
+		}
 		if open := (*noneHolds)(nil); errors.As(err, &open) {
 			// Nobody asks for the bucket any more: the others go with the first of them.
 			named.OwnerID, err = open.found[0].id, nil
@@ -73,9 +76,18 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 		if err := p.removeBucket(ctx, o, opts); err != nil {
 			return err
 		}
-	case stateAbsent, stateForeign:
-		// What is there under the name is not the owner's: only the identities go.
+	case stateForeign:
+		// What is there under the name may be another of ours, with accesses of its own.
+		found, _, err := p.holders(ctx, o.bucket)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(found, func(other owner) bool { return other.id != o.id && (other.tenant != "" || o.tenant != "") }) {
+			return p.removeOwner(ctx, o)
+		}
+	case stateAbsent:
 	}
+	// Without a bucket of the owner's only the identities go.
 	if err := p.removeOthers(ctx, o, opts); err != nil {
 		return err
 	}
@@ -134,7 +146,7 @@ func (p *Provider) removeStrays(ctx context.Context, ref provider.BucketRef, opt
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	if owners, err := p.owners(ctx, ref.Name); err != nil || len(owners) > 0 {
+	if owners, _, err := p.holders(ctx, ref.Name); err != nil || len(owners) > 0 {
 		return err
 	}
 	return p.leaveAll(ctx, found, ref.Name, opts)
@@ -154,7 +166,7 @@ func (p *Provider) leaveAll(ctx context.Context, found []access, bucket string, 
 // and success would then make everybody forget a bucket that stands.
 func (p *Provider) ownerless(ctx context.Context, ref provider.BucketRef) error {
 	if ref.OwnerID != "" {
-		found, err := p.owners(ctx, ref.Name)
+		found, _, err := p.holders(ctx, ref.Name)
 		if err != nil {
 			return err
 		}
@@ -173,14 +185,26 @@ func (p *Provider) ownerless(ctx context.Context, ref provider.BucketRef) error 
 
 // removeOthers deletes whoever else carries the bucket's mark: accesses, and
 // further owners, which a request that a dying process sent can make after a new
-// process has looked.
+// process has looked. The owner of a tenant only forgets the bucket.
 func (p *Provider) removeOthers(ctx context.Context, o owner, opts provider.DeleteOptions) error {
-	found, err := p.accessesTo(ctx, o.bucket)
+	speaking, err := p.speakingOf(ctx, o.bucket)
 	if err != nil {
 		return err
 	}
-	if err := p.leaveAll(ctx, found, o.bucket, opts); err != nil {
+	if err := p.leaveAll(ctx, p.accessesToAmong(speaking, o.bucket), o.bucket, opts); err != nil {
 		return err
+	}
+	tenants, _, err := p.tenantsAmong(speaking, o.bucket)
+	if err != nil {
+		return err
+	}
+	for _, other := range tenants {
+		if other.id == o.id {
+			continue
+		}
+		if err := p.release(ctx, other); err != nil {
+			return err
+		}
 	}
 	users, err := p.listUsers(ctx, tagBucket, o.bucket)
 	if err != nil {
@@ -321,8 +345,11 @@ func gone(ctx context.Context, err error) error {
 	return sorted(ctx, err)
 }
 
-// removeOwner deletes the bucket's owner.
+// removeOwner deletes the bucket's owner, a tenant's only with its last bucket.
 func (p *Provider) removeOwner(ctx context.Context, o owner) error {
+	if o.tenant != "" {
+		return p.release(ctx, o)
+	}
 	err := p.deleteUser(ctx, o.id)
 	if status := statusOf(err); status != http.StatusBadRequest && status != http.StatusConflict {
 		return err

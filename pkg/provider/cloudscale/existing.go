@@ -166,7 +166,10 @@ func (p *Provider) ownerOf(ctx context.Context, m membership) (owner, bool, erro
 				return o, true, nil
 			}
 		}
-		return owner{}, false, err
+		if err != nil {
+			return owner{}, false, err
+		}
+		return p.tenantByTag(ctx, m)
 	}
 	ref := provider.BucketRef{Name: m.bucket, Region: m.region}
 	if id := p.theirIDs.get(m.bucket); id != "" && ownerTag(id) == m.owner {

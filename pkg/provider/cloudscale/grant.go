@@ -128,6 +128,10 @@ func (p *Provider) grantShared(ctx context.Context, spec provider.AccessSpec, re
 		return provider.Access{}, refuse(provider.ErrPrecondition,
 			"the driver did not make it and never hands out the key of its owner; use credentials %s", provider.CredentialsPerAccess)
 	}
+	if o.tenant != "" {
+		return provider.Access{}, refuse(provider.ErrPrecondition, "its owner has other buckets of tenant %q, which the key would open, too; use credentials %s",
+			o.tenant, provider.CredentialsPerAccess)
+	}
 	if o.shared == provider.SharedForbidden {
 		return provider.Access{}, refuse(provider.ErrPrecondition,
 			"its class forbids shared credentials (sharedCredentials %s); use credentials %s", o.shared, provider.CredentialsPerAccess)

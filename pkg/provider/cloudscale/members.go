@@ -21,8 +21,18 @@ func digest(text string, length int) string {
 // accessesTo returns the accesses to buckets of the name, of former owners, too,
 // ordered by ID.
 func (p *Provider) accessesTo(ctx context.Context, bucket string) ([]access, error) {
-	found, err := p.accessesTagged(ctx, tagMember+bucketKey(bucket), bucket)
-	return slices.DeleteFunc(found, func(a access) bool { return a.buckets[bucket].bucket == "" }), err
+	users, err := p.speakingOf(ctx, bucket)
+	return p.accessesToAmong(users, bucket), err
+}
+
+// speakingOf returns the users, of whatever driver, that record the bucket as one of
+// several: accesses, and the owners of tenants.
+func (p *Provider) speakingOf(ctx context.Context, bucket string) ([]user, error) {
+	return p.listUsers(ctx, tagMember+bucketKey(bucket), bucket)
+}
+
+func (p *Provider) accessesToAmong(users []user, bucket string) []access {
+	return slices.DeleteFunc(p.accessesAmong(users), func(a access) bool { return a.buckets[bucket].bucket == "" })
 }
 
 // accessesOf returns the identities of the account, ordered by ID, and none that

@@ -11,7 +11,7 @@ import (
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
-// owner is the objects user that owns a bucket.
+// owner is the objects user that owns a bucket: that alone, or those of its tenant.
 type owner struct {
 	user
 	record
@@ -61,21 +61,36 @@ func (p *Provider) allOwners(ctx context.Context, bucket string) (ours []owner, 
 	return ours, others, nil
 }
 
-// theOwner returns the bucket's owner; ErrNotFound if there is none, ErrConflict
-// with the IDs if there are several, and an otherCluster if it is another cluster's.
+// theOwner returns the owner that a bucket has of its own; ErrNotFound if there is
+// none, ErrConflict with the IDs if there are several, and an otherCluster if it is
+// another cluster's.
 func (p *Provider) theOwner(ctx context.Context, bucket string) (owner, error) {
 	found, others, err := p.allOwners(ctx, bucket)
 	switch {
 	case err != nil:
 		return owner{}, err
 	case len(found) == 0 && len(others) > 0:
-		return owner{}, p.otherCluster(others[0])
+		return owner{}, p.otherCluster(others[0], bucket)
 	case len(found) == 0:
-		return owner{}, refuse(provider.ErrNotFound, "no objects user carries the mark of driver %s for it", p.config.DriverName)
+		return owner{}, p.unowned()
 	case len(found) > 1:
 		return owner{}, ambiguous(found)
 	}
 	return found[0], nil
+}
+
+func (p *Provider) unowned() error {
+	return refuse(provider.ErrNotFound, "no objects user carries the mark of driver %s for it", p.config.DriverName)
+}
+
+// recordedOwner returns the bucket's owner, its own or its tenant's; errors as of
+// theOwner. A bucket with an owner of its own costs one call.
+func (p *Provider) recordedOwner(ctx context.Context, bucket string) (owner, error) {
+	o, err := p.theOwner(ctx, bucket)
+	if errors.Is(err, provider.ErrNotFound) {
+		return p.theTenant(ctx, bucket)
+	}
+	return o, err
 }
 
 func ambiguous(found []owner) error {
@@ -108,7 +123,7 @@ func (p *Provider) resolve(ctx context.Context, ref provider.BucketRef) (owner, 
 
 func (p *Provider) resolveAnywhere(ctx context.Context, ref provider.BucketRef) (owner, error) {
 	if ref.OwnerID == "" {
-		o, err := p.theOwner(ctx, ref.Name)
+		o, err := p.recordedOwner(ctx, ref.Name)
 		if errors.Is(err, provider.ErrNotFound) && ref.AccessOnly {
 			return p.theirOwner(ctx, ref)
 		}
@@ -125,7 +140,15 @@ func (p *Provider) resolveAnywhere(ctx context.Context, ref provider.BucketRef) 
 		}
 		return owner{user: u, record: r}, nil
 	case p.marksOwner(u, ref.Name):
-		return owner{}, p.otherCluster(u)
+		return owner{}, p.otherCluster(u, ref.Name)
+	case p.marksTenant(u) && p.elsewhereMade(u):
+		return owner{}, p.otherCluster(u, ref.Name)
+	case p.isTenant(u):
+		o, ok, err := p.tenantOwner(u, ref.Name)
+		if err != nil || ok {
+			return o, err
+		}
+		return p.unrecorded(ctx, u, ref)
 	case ref.AccessOnly:
 		return p.theirs(u, ref)
 	}
@@ -143,6 +166,7 @@ func (p *Provider) bucket(o owner) provider.Bucket {
 		SigningRegion:  signingRegion,
 		VirtualHosted:  o.virtualHosted,
 		DeletionPolicy: o.policy,
+		Tenant:         o.tenant,
 	}
 }
 
@@ -159,6 +183,11 @@ func (p *Provider) endpointOf(r record) string {
 // or ErrUnavailable when a repetition can remove it: a caller who takes cause for
 // final would leave it for ever.
 func (p *Provider) removeMade(ctx context.Context, id string, cause error) error {
+	return p.undo(ctx, cause, fmt.Sprintf("the objects user %s made for it", id), func(ctx context.Context) error { return p.deleteUser(ctx, id) })
+}
+
+// undo runs remove as removeMade is documented, for what is left otherwise.
+func (p *Provider) undo(ctx context.Context, cause error, what string, remove func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var err error
@@ -166,18 +195,18 @@ func (p *Provider) removeMade(ctx context.Context, id string, cause error) error
 		if try > 0 && pause(ctx, p.waits.after(try)) != nil {
 			break
 		}
-		if err = p.deleteUser(ctx, id); err == nil || !errors.Is(err, provider.ErrUnavailable) {
+		if err = remove(ctx); err == nil || !errors.Is(err, provider.ErrUnavailable) {
 			break
 		}
 	}
 	if err == nil {
 		return cause
 	}
-	const left = "the objects user %s made for it could not be removed again"
+	const left = "%s could not be removed again"
 	if errors.Is(err, provider.ErrUnavailable) || ctx.Err() != nil {
-		return refuse(provider.ErrUnavailable, "%s; "+left+": %s; repeat the call", cause, id, err)
+		return refuse(provider.ErrUnavailable, "%s; "+left+": %s; repeat the call", cause, what, err)
 	}
-	return fmt.Errorf("%w; "+left+": %s", cause, id, err)
+	return fmt.Errorf("%w; "+left+": %s", cause, what, err)
 }
 
 // pause waits, or returns ctx.Err() when the context ends first.

@@ -165,7 +165,7 @@ func (p *Provider) isOthersAccess(u user) bool {
 
 func (p *Provider) othersAccess(u user) error {
 	if u.tags[tagManagedBy] == p.config.DriverName {
-		return p.otherCluster(u)
+		return p.otherCluster(u, "")
 	}
 	return refuse(provider.ErrPermissionDenied, "objects user %s carries the mark of driver %s and not of %s, and is left alone; "+
 		"give the back ends of the two drivers different names, and let the former revoke it", u.id, u.tags[tagManagedBy], p.config.DriverName)

@@ -79,7 +79,10 @@ func (p *Provider) owned(ctx context.Context, o owner) ([]string, error) {
 // goes on working for a while where keys are removed late. The bucket is then
 // taken back, since nobody could delete it later.
 func (p *Provider) standing(ctx context.Context, o owner) error {
-	_, err := p.getUser(ctx, o.id)
+	u, err := p.getUser(ctx, o.id)
+	if err == nil && o.tenant != "" {
+		err = p.keepRecord(ctx, u, o.record)
+	}
 	if !errors.Is(err, provider.ErrNotFound) {
 		return err
 	}

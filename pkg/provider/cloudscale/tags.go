@@ -22,14 +22,16 @@ const (
 	tagClaim      = "zuber_claim"           // only when named after a claim
 	tagCluster    = "zuber_cluster"         // only when the driver knows its cluster's ID
 	tagPurpose    = "zuber_purpose"         // only of what the probe makes
+	tagTenant     = "zuber_tenant"          // only of the owner of a tenant's buckets
 
 	roleOwner         = "owner"
+	roleTenant        = "tenant"
 	purposeProbe      = "probe"
 	addressingVirtual = "virtual"
 	tagValueLimit     = 63
 )
 
-// record is what the owner's tags say of its bucket.
+// record is what the owner's tags say of a bucket.
 type record struct {
 	bucket        string
 	region        string
@@ -40,6 +42,8 @@ type record struct {
 	claim         provider.ClaimRef
 	cluster       string // ID of the cluster that made it; "" if it had none
 	probe         bool   // the bucket is a probe's
+	tenant        string // whose owner it is; "" if the bucket has an owner of its own
+	keepTenant    bool   // asked for: another tenant will do
 }
 
 // recordOf validates what CreateBucket is asked for.
@@ -47,6 +51,7 @@ func (p *Provider) recordOf(spec provider.BucketSpec) (record, error) {
 	r := record{
 		bucket: spec.Name, region: spec.Region, virtualHosted: spec.VirtualHosted, policy: spec.DeletionPolicy, shared: spec.SharedCredentials,
 		claim: spec.Claim, cluster: p.config.ClusterID,
+		tenant: spec.Tenant, keepTenant: spec.KeepTenant,
 	}
 	if c := r.claim; c != (provider.ClaimRef{}) && (!tagValuePattern.MatchString(c.Namespace) || !tagValuePattern.MatchString(c.Name)) {
 		return record{}, refuse(provider.ErrInvalidArgument, "the claim %q cannot be recorded: want 1 to 63 of [a-z0-9.-] in each part", c)
@@ -58,6 +63,15 @@ func (p *Provider) recordOf(spec provider.BucketSpec) (record, error) {
 	default:
 		return record{}, refuse(provider.ErrInvalidArgument, "deletion policy %q is not one of %s, %s",
 			spec.DeletionPolicy, provider.DeleteIfEmpty, provider.DeleteAll)
+	}
+	if r.tenant != "" {
+		if !tenantPattern.MatchString(r.tenant) {
+			return record{}, refuse(provider.ErrInvalidArgument, "tenant %q: want 1 to %d of a-z, 0-9, hyphen and dot, a letter or digit at both ends", spec.Tenant, tagValueLimit)
+		}
+		if r.shared == provider.SharedAllowed {
+			return record{}, refuse(provider.ErrInvalidArgument, "sharedCredentials %q does not go with a tenant: the key of its objects user opens all its buckets", r.shared)
+		}
+		r.shared = provider.SharedForbidden
 	}
 	switch r.shared {
 	case "":
@@ -90,32 +104,23 @@ func (p *Provider) recordOf(spec provider.BucketSpec) (record, error) {
 	return r, nil
 }
 
-// tags returns the record as the tags of an owner.
+// tags returns the record as the tags of an owner: the bucket's own, or its tenant's
+// that has no other bucket.
 func (r record) tags(driver string) (map[string]string, error) {
-	tags := map[string]string{tagManagedBy: driver, tagBucket: r.bucket, tagRole: roleOwner, tagRegion: r.region}
-	if r.endpoint != "" {
-		e, err := parseEndpoint(r.endpoint)
-		if err != nil {
-			return nil, err
-		}
-		if tags[tagEndpoint], err = e.tag(); err != nil {
-			return nil, err
-		}
+	tags, err := r.facts()
+	if err != nil {
+		return nil, err
 	}
-	if r.virtualHosted {
-		tags[tagAddressing] = addressingVirtual
+	tags[tagManagedBy], tags[tagRole] = driver, roleOwner
+	if r.cluster != "" {
+		tags[tagCluster] = r.cluster
 	}
-	if r.policy == provider.DeleteAll {
-		tags[tagPolicy] = string(provider.DeleteAll)
+	if r.tenant != "" {
+		tags[tagRole], tags[tagTenant] = roleTenant, r.tenant
+		return tags, nil
 	}
 	if r.shared == provider.SharedForbidden {
 		tags[tagShared] = string(provider.SharedForbidden)
-	}
-	if r.claim != (provider.ClaimRef{}) {
-		tags[tagNamespace], tags[tagClaim] = r.claim.Namespace, r.claim.Name
-	}
-	if r.cluster != "" {
-		tags[tagCluster] = r.cluster
 	}
 	if r.probe {
 		tags[tagPurpose] = purposeProbe
@@ -123,25 +128,59 @@ func (r record) tags(driver string) (map[string]string, error) {
 	return tags, nil
 }
 
-// recorded reads the record back.
-func recorded(tags map[string]string) (record, error) {
-	r := record{
-		bucket:        tags[tagBucket],
-		region:        tags[tagRegion],
-		virtualHosted: tags[tagAddressing] == addressingVirtual,
-		policy:        provider.DeleteIfEmpty,
-		shared:        provider.SharedAllowed,
-		claim:         provider.ClaimRef{Namespace: tags[tagNamespace], Name: tags[tagClaim]},
-		cluster:       tags[tagCluster],
-		probe:         tags[tagPurpose] == purposeProbe,
+// facts returns the tags that are about the bucket. Those of a tenant's owner end in
+// a digest of its name, see bucketSuffix.
+func (r record) facts() (map[string]string, error) {
+	suffix := ""
+	if r.tenant != "" {
+		suffix = bucketSuffix(r.bucket)
 	}
+	tags := map[string]string{tagBucket + suffix: r.bucket, tagRegion + suffix: r.region}
+	if r.endpoint != "" {
+		e, err := parseEndpoint(r.endpoint)
+		if err != nil {
+			return nil, err
+		}
+		if tags[tagEndpoint+suffix], err = e.tag(); err != nil {
+			return nil, err
+		}
+	}
+	if r.virtualHosted {
+		tags[tagAddressing+suffix] = addressingVirtual
+	}
+	if r.policy == provider.DeleteAll {
+		tags[tagPolicy+suffix] = string(provider.DeleteAll)
+	}
+	if r.claim != (provider.ClaimRef{}) {
+		tags[tagNamespace+suffix], tags[tagClaim+suffix] = r.claim.Namespace, r.claim.Name
+	}
+	return tags, nil
+}
+
+// recorded reads the record of a bucket back that has an owner of its own.
+func recorded(tags map[string]string) (record, error) {
+	r, err := readFacts(tags, "")
+	r.probe = tags[tagPurpose] == purposeProbe
 	if tags[tagShared] == string(provider.SharedForbidden) {
 		r.shared = provider.SharedForbidden
 	}
-	if tags[tagPolicy] == string(provider.DeleteAll) {
+	return r, err
+}
+
+func readFacts(tags map[string]string, suffix string) (record, error) {
+	r := record{
+		bucket:        tags[tagBucket+suffix],
+		region:        tags[tagRegion+suffix],
+		virtualHosted: tags[tagAddressing+suffix] == addressingVirtual,
+		policy:        provider.DeleteIfEmpty,
+		shared:        provider.SharedAllowed,
+		claim:         provider.ClaimRef{Namespace: tags[tagNamespace+suffix], Name: tags[tagClaim+suffix]},
+		cluster:       tags[tagCluster],
+	}
+	if tags[tagPolicy+suffix] == string(provider.DeleteAll) {
 		r.policy = provider.DeleteAll
 	}
-	if value, ok := tags[tagEndpoint]; ok {
+	if value, ok := tags[tagEndpoint+suffix]; ok {
 		e, err := parseEndpointTag(value)
 		if err != nil {
 			return record{}, err
@@ -161,8 +200,12 @@ func (r record) differs(asked record) error {
 		{"endpointURL", r.endpoint, asked.endpoint},
 		{"s3PathStyle", fmt.Sprint(!r.virtualHosted), fmt.Sprint(!asked.virtualHosted)},
 		{"bucketDeletionPolicy", string(r.policy), string(asked.policy)},
+		{"tenant", r.tenant, asked.tenant},
 		{"sharedCredentials", string(r.shared), string(asked.shared)},
 	} {
+		if f.parameter == "tenant" && asked.keepTenant && r.tenant != "" {
+			continue
+		}
 		if f.recorded != f.asked {
 			return refuse(provider.ErrAlreadyExists,
 				"it was made with %s %s and is now asked for with %s; ask for the former or use another name",

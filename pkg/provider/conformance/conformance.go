@@ -34,6 +34,7 @@ type Options struct {
 	VirtualHosted bool
 	Transport     http.RoundTripper // for the S3 calls of the checks; nil means the default
 	NamePrefix    string            // of the buckets made; default "zuber-check"
+	Tenant        string            // of the buckets made, where no check says otherwise
 	// SingleBucket leaves the checks of accesses that span buckets out: COSI
 	// v1alpha1 has no such requests.
 	SingleBucket bool
@@ -88,6 +89,10 @@ func Checks(o Options) []Check {
 		{"nothing that carries our mark remains after delete", nothingRemains},
 		{"an audit finds nothing in what is right, and repairs a policy that was removed", auditRepairs},
 		{"a bucket has an age, and what is in use is not reclaimed", reclaimHolds},
+		{"the buckets of a tenant share an owner, which goes with the last", tenantShares},
+		{"an access to one bucket of a tenant opens no other", tenantIsolates},
+		{"a bucket stays with its tenant", tenantIsKept},
+		{"buckets of a tenant come and go at the same time", tenantConcurrently},
 		{"every method returns at once when its context has ended", cancelledReturns},
 	}
 	if !o.SingleBucket {
@@ -161,7 +166,7 @@ func (s *session) name() string {
 }
 
 func (s *session) spec(name string) provider.BucketSpec {
-	return provider.BucketSpec{Name: name, Region: s.o.Region, Endpoint: s.o.Endpoint, VirtualHosted: s.o.VirtualHosted}
+	return provider.BucketSpec{Name: name, Region: s.o.Region, Endpoint: s.o.Endpoint, VirtualHosted: s.o.VirtualHosted, Tenant: s.o.Tenant}
 }
 
 // create makes a bucket and registers its removal.

@@ -20,6 +20,9 @@ func (p *Provider) CreateBucket(ctx context.Context, spec provider.BucketSpec) (
 	if err := p.checkRef(ref); err != nil {
 		return fail(err)
 	}
+	if spec.Tenant != "" {
+		return fail(refuse(provider.ErrUnsupported, "tenant %q: STACKIT Object Storage has no objects users that own buckets; leave objectsUser out", spec.Tenant))
+	}
 	if _, err := p.recordOf(spec, p.presumed(spec.Region)); err != nil {
 		return fail(err)
 	}

@@ -47,6 +47,7 @@ func requiredRights(version, namespace string) []right {
 		rights(cosiGroup, "buckets", "", "get", "list", "watch"),
 		rights(cosiGroup, "bucketaccesses", "", "list", "watch"),
 		rights("", "events", "", "create", "patch"),
+		rights("", "namespaces", "", "get"),
 		rights("coordination.k8s.io", "leases", namespace, "get", "create", "update"),
 	)
 	if version == v1alpha1 {

@@ -47,9 +47,18 @@ type throughFace struct {
 }
 
 func (p *throughFace) CreateBucket(ctx context.Context, s provider.BucketSpec) (provider.Bucket, error) {
+	if s.KeepTenant || s.Tenant != "" && !p.Capabilities().Tenants {
+		// Only a label of the cluster asks for the one; for the other the driver has a
+		// refusal of its own.
+		return p.Provider.CreateBucket(ctx, s)
+	}
 	params := map[string]string{}
+	if s.Tenant != "" {
+		params["objectsUser"] = "tenant"
+	}
 	for key, value := range map[string]string{
 		"region": s.Region, "endpointURL": s.Endpoint, "bucketDeletionPolicy": string(s.DeletionPolicy), "sharedCredentials": string(s.SharedCredentials),
+		"tenant": s.Tenant,
 	} {
 		if value != "" {
 			params[key] = value

@@ -16,12 +16,13 @@ import (
 // repetition. Besides the provider's errors it returns ErrInvalidArgument,
 // with every fault of the request, and ErrPrecondition when unconfigured, when the
 // class names the bucket and the cluster cannot be asked how, and while another
-// Bucket object stands for it; none costs a call to the cloud.
+// Bucket object stands for it; none costs a call to the cloud. It is
+// ErrPrecondition, too, while the label that names the bucket's tenant is not there.
 func (d *Driver) CreateBucket(ctx context.Context, name string, params map[string]string) (CreatedBucket, error) {
 	if err := d.configured(); err != nil {
 		return CreatedBucket{}, err
 	}
-	backend, called, spec, err := d.bucketSpec(ctx, name, params)
+	backend, called, spec, p, err := d.bucketSpec(ctx, name, params)
 	if err != nil {
 		return CreatedBucket{}, err
 	}
@@ -32,6 +33,9 @@ func (d *Driver) CreateBucket(ctx context.Context, name string, params map[strin
 	defer unlock()
 
 	if err := d.alone(ctx, backend.Name, name, called); err != nil {
+		return CreatedBucket{}, err
+	}
+	if err := d.withTenant(ctx, backend, name, p, &spec); err != nil {
 		return CreatedBucket{}, err
 	}
 	bucket, err := backend.Provider.CreateBucket(ctx, spec)
@@ -46,7 +50,7 @@ func (d *Driver) CreateBucket(ctx context.Context, name string, params map[strin
 }
 
 // bucketSpec reads a request to create a bucket and reports all its faults.
-func (d *Driver) bucketSpec(ctx context.Context, name string, params map[string]string) (Backend, called, provider.BucketSpec, error) {
+func (d *Driver) bucketSpec(ctx context.Context, name string, params map[string]string) (Backend, called, provider.BucketSpec, parameters, error) {
 	nameErr := checkBucketName(name)
 	p, paramsErr := parseParameters(BucketClass, params, true)
 	var backend Backend
@@ -54,8 +58,12 @@ func (d *Driver) bucketSpec(ctx context.Context, name string, params map[string]
 	if v, given := params["backend"]; v != "" || !given {
 		backend, backendErr = d.pick(v)
 	}
-	if err := joined(nameErr, paramsErr, backendErr); err != nil {
-		return Backend{}, called{}, provider.BucketSpec{}, err
+	var tenantErr error
+	if paramsErr == nil {
+		tenantErr = p.tenantFaults(backend)
+	}
+	if err := joined(nameErr, paramsErr, backendErr, tenantErr); err != nil {
+		return Backend{}, called{}, provider.BucketSpec{}, parameters{}, err
 	}
 	found, err := d.called(ctx, name, p)
 	if err == nil && p.pathStyle == "false" && strings.Contains(found.name, ".") {
@@ -63,7 +71,7 @@ func (d *Driver) bucketSpec(ctx context.Context, name string, params map[string]
 			found.name, provider.ErrInvalidArgument)
 	}
 	if err != nil {
-		return Backend{}, called{}, provider.BucketSpec{}, err
+		return Backend{}, called{}, provider.BucketSpec{}, parameters{}, err
 	}
 	policy := p.policy
 	if policy == "" {
@@ -77,7 +85,7 @@ func (d *Driver) bucketSpec(ctx context.Context, name string, params map[string]
 		DeletionPolicy:    policy,
 		SharedCredentials: cmp.Or(p.shared, provider.SharedAllowed),
 		Claim:             found.claim,
-	}, nil
+	}, p, nil
 }
 
 // pick finds the back end of a new bucket.

@@ -13,21 +13,24 @@ import (
 // fake is a provider in memory. It counts its calls, so that a test can say
 // that a request cost none.
 type fake struct {
-	mu       sync.Mutex
-	buckets  map[string]provider.Bucket
-	full     map[string]bool // buckets that hold data
-	foreign  map[string]bool // buckets that somebody else made
-	left     []string        // buckets whose accesses alone were ended
-	calls    []string
-	purged   []string
-	revoked  []provider.AccountRef
-	granted  []provider.AccessSpec
-	claims   map[string]provider.ClaimRef // by bucket
-	fail     error                        // answer of every call
-	inside   map[string]int               // running grants per bucket
-	overlaps int                          // grants that ran at the same time on one bucket
-	enter    chan struct{}                // if set, a grant announces itself
-	leave    chan struct{}                // if set, a grant waits for it, or for its context
+	mu      sync.Mutex
+	buckets map[string]provider.Bucket
+	full    map[string]bool // buckets that hold data
+	foreign map[string]bool // buckets that somebody else made
+	left    []string        // buckets whose accesses alone were ended
+	calls   []string
+	purged  []string
+	revoked []provider.AccountRef
+	granted []provider.AccessSpec
+	claims  map[string]provider.ClaimRef // by bucket
+	spec    provider.BucketSpec          // of the last creation
+	fail    error                        // answer of every call
+	// noTenants: buckets cannot share an owner.
+	noTenants bool
+	inside    map[string]int // running grants per bucket
+	overlaps  int            // grants that ran at the same time on one bucket
+	enter     chan struct{}  // if set, a grant announces itself
+	leave     chan struct{}  // if set, a grant waits for it, or for its context
 }
 
 func newFake() *fake {
@@ -59,7 +62,9 @@ func (f *fake) CreateBucket(ctx context.Context, spec provider.BucketSpec) (prov
 		SigningRegion:  spec.Region,
 		VirtualHosted:  spec.VirtualHosted,
 		DeletionPolicy: spec.DeletionPolicy,
+		Tenant:         spec.Tenant,
 	}
+	f.spec = spec
 	f.buckets[spec.Name], f.claims[spec.Name] = b, spec.Claim
 	return b, ctx.Err()
 }

@@ -53,6 +53,8 @@ type parameters struct {
 	own       provider.OwnBuckets
 	adopt     string
 	naming    naming
+	// How buckets are owned.
+	objectsUser, tenant, tenantLabel string
 }
 
 // parameterRow is a Parameter with what the parser needs.
@@ -63,7 +65,7 @@ type parameterRow struct {
 }
 
 func parameterRows() []parameterRow {
-	return slices.Concat(bucketRows(), namingRows(), []parameterRow{adoptExisting(BucketClass)}, accessRows(), []parameterRow{adoptExisting(BucketAccessClass)})
+	return slices.Concat(bucketRows(), namingRows(), tenantRows(), []parameterRow{adoptExisting(BucketClass)}, accessRows(), []parameterRow{adoptExisting(BucketAccessClass)})
 }
 
 func bucketRows() []parameterRow {

@@ -101,12 +101,8 @@ func tenantIsolates(ctx context.Context, s *session) error {
 	if err := s.held(ctx, b.client, own.Name, ""); err != nil {
 		return fmt.Errorf("in another bucket of its tenant: %w", err)
 	}
-	account, err := s.account()
-	if err != nil {
-		return err
-	}
 	_, err = s.GrantAccess(ctx, provider.AccessSpec{
-		Account: account, Credentials: provider.CredentialsShared, Buckets: []provider.BucketAccess{{BucketRef: own.BucketRef}},
+		Account: a.ref.Account, Credentials: provider.CredentialsShared, Buckets: []provider.BucketAccess{{BucketRef: own.BucketRef}},
 	})
 	if err := want("GrantAccess of the key of a tenant's owner", err, provider.ErrPrecondition); err != nil {
 		return err

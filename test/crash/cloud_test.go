@@ -97,10 +97,14 @@ func (c rgw) keys(driver string, seen *secrets) []key {
 	for _, u := range c.Users() {
 		if secret, ok := byID[u.AccessKey]; ok && u.Tags["zuber_managed_by"] == driver && u.Tags["zuber_purpose"] == "" {
 			k := key{id: u.AccessKey, secret: secret, account: u.Tags["zuber_account"]}
-			if k.account == "" {
-				k.bucket = u.Tags["zuber_bucket"]
+			if k.account != "" {
+				found = append(found, k)
+				continue
 			}
-			found = append(found, k)
+			// The owner of a bucket, or of those of a tenant.
+			for _, k.bucket = range bucketsOf(u) {
+				found = append(found, k)
+			}
 		}
 	}
 	return found

@@ -30,12 +30,13 @@ func (r row) runsOn(cloud string) bool { return r.on == nil || slices.Contains(r
 
 // brief reports whether a short run has the row.
 func (r row) brief() bool {
-	return slices.Contains([]string{"create", "grant ReadWrite", "rotate", "revoke", "delete"}, r.name)
+	return slices.Contains([]string{"create", "create for a tenant with buckets", "grant ReadWrite", "rotate", "revoke", "delete"}, r.name)
 }
 
 // Which clouds have what.
 var (
-	// sharing is where a bucket has an owner whose key can be handed out.
+	// sharing is where a bucket has an owner whose key can be handed out, and that can
+	// own others.
 	sharing = []string{emulator.CloudCloudscale}
 )
 
@@ -55,7 +56,7 @@ func rows() []row {
 	tests.want = provider.ErrAlreadyExists
 	absent := existing("one")
 	absent.want = provider.ErrNotFound
-	return []row{
+	return append(tenantRows(), []row{
 		{name: "create", run: create("one", "bucketDeletionPolicy=DeleteAll", "sharedCredentials=forbidden")},
 		{name: "create, by a new process", run: one, cold: true},
 		{name: "create, by a new driver", run: one, newcomer: true},
@@ -133,5 +134,43 @@ func rows() []row {
 		{name: "gc", before: []rpc{one, two, grant(alice, rw, "one"), rotate(alice, true, "one"), grant(bob, ro, "two")}, run: collect("two", bob)},
 		{name: "gc of an access", before: []rpc{one, grant(alice, rw, "one"), grant(bob, wo, "one"), rotate(bob, true, "one")}, run: collect(bob), cold: true},
 		{name: "gc of a span", before: []rpc{one, two, grant(alice, ro, "one"), grant(bob, rw, "one", "two"), content("two")}, run: collect("two", bob)},
+	}...)
+}
+
+// ofTenant makes a bucket of a tenant.
+func ofTenant(bucket string, class ...string) rpc {
+	return create(bucket, append([]string{"objectsUser=tenant", "tenant=team"}, class...)...)
+}
+
+func tenantRows() []row {
+	const rw, ro = provider.ReadWrite, provider.ReadOnly
+	one, two := ofTenant("one"), ofTenant("two")
+	foreign, others, nobodys := ofTenant("one"), create("one", "objectsUser=tenant", "tenant=other"), create("one")
+	for _, r := range []*rpc{&foreign, &others, &nobodys} {
+		r.want = provider.ErrAlreadyExists
 	}
+	rows := []row{
+		{name: "create for a tenant", run: ofTenant("one", "bucketDeletionPolicy=DeleteAll")},
+		{name: "create for a tenant, by a new driver", run: one, newcomer: true},
+		{name: "create for a tenant with buckets", before: []rpc{two}, run: one, cold: true},
+		{name: "create for a tenant again", before: []rpc{one, two}, run: one, cold: true},
+		{name: "create for a tenant, abandoned", run: one, abandoned: true},
+		{name: "create for a tenant with buckets, abandoned", before: []rpc{two}, run: one, abandoned: true},
+		{name: "create for another tenant", before: []rpc{one, two}, run: others},
+		{name: "create of a tenant's for nobody", before: []rpc{one, two}, run: nobodys},
+		{name: "create for a tenant under a foreign name", before: []rpc{two, taken("one")}, run: foreign},
+		{name: "create for a new tenant under a foreign name", before: []rpc{create("two"), taken("one")}, run: foreign, cold: true},
+		{name: "grant of a tenant's buckets", before: []rpc{one, two}, run: grant(alice, rw, "one", "two")},
+		{name: "rotate for a tenant's bucket", before: []rpc{one, two, grant(alice, rw, "one")}, run: rotate(alice, true, "one"), cold: true},
+		{name: "revoke for one of a tenant's", before: []rpc{one, two, grant(alice, rw, "one"), grant(bob, ro, "two")}, run: revoke(alice, "one")},
+		{name: "delete one of a tenant's", before: []rpc{one, two, grant(alice, rw, "one", "two")}, run: remove("one")},
+		{name: "delete the last of a tenant's", before: []rpc{one, grant(alice, rw, "one"), content("one")}, run: remove("one", "bucketDeletionPolicy=DeleteAll"), cold: true},
+		{name: "delete the last of a tenant's, abandoned", before: []rpc{one}, run: remove("one"), abandoned: true},
+		{name: "gc of one of a tenant's", before: []rpc{one, two, grant(alice, rw, "one"), grant(bob, ro, "two")}, run: collect("two", bob)},
+		{name: "gc of a tenant", before: []rpc{one, two, create("three")}, run: collect("one", "two"), cold: true},
+	}
+	for i := range rows {
+		rows[i].on = sharing
+	}
+	return rows
 }

@@ -89,7 +89,7 @@ func (c rgw) state(driver string) snapshot {
 	slices.SortStableFunc(users, func(a, b emulator.User) int { return rotationOf(a) - rotationOf(b) })
 	for _, u := range users {
 		sum := sha256.Sum256([]byte(u.ID))
-		symbol := u.Tags["zuber_role"] + " " + u.Tags["zuber_bucket"] + u.Tags["zuber_account"]
+		symbol := u.Tags["zuber_role"] + " " + u.Tags["zuber_bucket"] + u.Tags["zuber_account"] + u.Tags["zuber_tenant"]
 		symbols[u.ID] = n.add(symbol, u.ID, hex.EncodeToString(sum[:])[:32], hex.EncodeToString(sum[:])[:16])
 	}
 	for _, u := range users {
@@ -119,7 +119,7 @@ func rotationOf(u emulator.User) int {
 }
 
 // bucketsOf returns the buckets that a user's tags name: an owner has one tag for
-// its bucket, an access one for each.
+// its bucket, an access and the owner of a tenant one for each.
 func bucketsOf(u emulator.User) []string {
 	var all []string
 	for k, v := range u.Tags {

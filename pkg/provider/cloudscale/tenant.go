@@ -231,6 +231,7 @@ func (p *Provider) release(ctx context.Context, o owner) error {
 		return err
 	}
 	defer unlock()
+	refused := false
 	for range amendTries {
 		u, err := p.getUser(ctx, o.id)
 		switch {
@@ -242,12 +243,14 @@ func (p *Provider) release(ctx context.Context, o owner) error {
 			return refuse(provider.ErrPermissionDenied, "objects user %s has lost the mark of driver %s; it is left alone", u.id, p.config.DriverName)
 		}
 		names := bucketsOfTenant(u)
-		if !slices.ContainsFunc(names, func(name string) bool { return name != o.bucket }) {
+		if !refused && !slices.ContainsFunc(names, func(name string) bool { return name != o.bucket }) {
 			// Nothing is written before: who records a bucket with it at this moment is
-			// not overwritten, and finds it gone.
+			// not overwritten, and finds it gone. The API refuses it to whoever is too late.
 			if gone, err := p.removeTenant(ctx, o); gone || err != nil {
 				return err
 			}
+			refused = true
+			continue
 		}
 		if !slices.Contains(names, o.bucket) {
 			return nil

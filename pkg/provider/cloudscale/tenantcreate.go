@@ -11,9 +11,9 @@ import (
 
 // ensureTenant makes sure that the owner of the tenant's buckets exists and records
 // the bucket; made says that the record is of this call. When processes made several
-// such owners at the same time, it is crowded, and all of them go on with the first
-// that has the bucket on record. What the others hold then stays theirs: a bucket
-// cannot change hands.
+// such owners at the same time, it is crowded, and they go on with the same one as far
+// as they see one another. What another one holds then stays its: a bucket cannot change
+// hands.
 func (p *Provider) ensureTenant(ctx context.Context, asked record) (o owner, made, crowded bool, err error) {
 	found, others, err := p.tenantsOf(ctx, asked.bucket)
 	switch {
@@ -50,16 +50,33 @@ func (p *Provider) ensureTenant(ctx context.Context, asked record) (o owner, mad
 	if err != nil {
 		return owner{}, false, false, err
 	}
-	if users[0].id != fresh {
-		if err := p.nobodysYet(ctx, users[0], asked); err != nil {
+	chosen := users[0]
+	if len(users) > 1 && fresh != "" {
+		chosen = p.heldBefore(ctx, users, asked)
+	}
+	if chosen.id != fresh {
+		if err := p.nobodysYet(ctx, chosen, asked); err != nil {
 			return owner{}, false, false, err
 		}
 	}
-	o, made, err = p.enter(ctx, users[0], asked)
+	o, made, err = p.enter(ctx, chosen, asked)
 	if err == nil {
 		err = o.differs(asked)
 	}
-	return o, made || o.id == fresh, len(users) > 1, vanished(err, users[0].id)
+	return o, made || o.id == fresh, len(users) > 1, vanished(err, chosen.id)
+}
+
+// heldBefore returns the first of a tenant's users, ordered by ID, that owns a bucket
+// already; the first of all if none is seen to.
+func (p *Provider) heldBefore(ctx context.Context, users []user, asked record) user {
+	for _, u := range users {
+		o := unrecordedOwner(u, "", asked.region)
+		o.endpoint = asked.endpoint
+		if owned, err := p.owned(ctx, o); err == nil && len(owned) > 0 {
+			return u
+		}
+	}
+	return users[0]
 }
 
 // nobodysYet refuses a bucket that is named after a claim where the tenant's owner has

@@ -67,6 +67,8 @@ func TestCompanionRoles(t *testing.T) {
 	// A failure that goes on is repeated in the claim's event.
 	s.event(s.claim("nowhere", s.class(cloudscale, "region", "nowhere")), "nowhere")
 	s.delete(claim)
+	// Every namespace has this label.
+	s.ready(s.claim("labelled", s.class(cloudscale, "objectsUser", "tenant", "tenantFromNamespaceLabel", "kubernetes.io/metadata.name")))
 
 	allowed := map[string]bool{}
 	for _, path := range companionRoles() {

@@ -34,6 +34,7 @@ func TestCompanionOfV1alpha2(t *testing.T) {
 		s.companionOfV1alpha2(backend)
 		s.moreSamples(backend)
 	}
+	s.tenantsOfV1alpha2()
 	if left := leftInClouds(c.Emulator, ""); len(left) != 0 {
 		t.Errorf("left in the clouds: %q", left)
 	}

@@ -170,7 +170,7 @@ func (f *fake) Inventory(context.Context) iter.Seq2[provider.Resource, error] {
 func (*fake) Regions(context.Context) ([]string, error) { return []string{"rma"}, nil }
 
 func (f *fake) Capabilities() provider.Capabilities {
-	return provider.Capabilities{}
+	return provider.Capabilities{Tenants: !f.noTenants}
 }
 
 // oneBackend is a driver over one fake named "cloudscale".

@@ -89,6 +89,13 @@ func Build(ctx context.Context, root string, log io.Writer) (Binaries, error) {
 	}, nil
 }
 
+// BuildHelm makes the program of test/tools/helm, as Build does, and returns its
+// path.
+func BuildHelm(ctx context.Context, root string, log io.Writer) (string, error) {
+	dir, err := module{name: "helm", packages: map[string]string{"helm": "."}, ldflags: "-s -w"}.build(ctx, root, log)
+	return filepath.Join(dir, "helm"), err
+}
+
 // build returns the directory with the module's programs.
 func (m module) build(ctx context.Context, root string, log io.Writer) (string, error) {
 	cache, err := os.UserCacheDir()

@@ -19,34 +19,33 @@ func (c *Cluster) install(ctx context.Context) error {
 
 // installCOSI applies config/crd, which brings upstream's controller.
 func (c *Cluster) installCOSI(ctx context.Context) error {
-	dir, err := c.localDefinitions()
-	if err != nil {
+	dir := filepath.Join(c.Dir, "crd")
+	if err := LocalDefinitions(c.options.Root, c.Binaries, dir); err != nil {
 		return err
 	}
 	if _, err := c.Kubectl(ctx, "", "apply", "--kustomize", dir); err != nil {
 		return err
 	}
-	_, err = c.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "--all", "customresourcedefinitions")
+	_, err := c.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "--all", "customresourcedefinitions")
 	return err
 }
 
-// localDefinitions is config/crd with upstream's manifests beside it in place of
-// their address.
-func (c *Cluster) localDefinitions() (dir string, err error) {
-	dir = filepath.Join(c.Dir, "crd")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(c.options.Root, "config", "crd"))); err != nil {
-		return "", err
+// LocalDefinitions makes a directory with config/crd and upstream's manifests
+// beside it, which the kustomization names in place of their address.
+func LocalDefinitions(root string, b Binaries, dir string) error {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "config", "crd"))); err != nil {
+		return err
 	}
-	if err := os.CopyFS(filepath.Join(dir, "upstream"), os.DirFS(c.Binaries.Upstream)); err != nil {
-		return "", err
+	if err := os.CopyFS(filepath.Join(dir, "upstream"), os.DirFS(b.Upstream)); err != nil {
+		return err
 	}
 	path := filepath.Join(dir, "kustomization.yaml")
 	text, err := os.ReadFile(path) //nolint:gosec // a file of the repository
 	if err != nil {
-		return "", err
+		return err
 	}
 	if strings.Count(string(text), "://") != 1 || !strings.Contains(string(text), upstreamURL) {
-		return "", fmt.Errorf("%s takes something from elsewhere than %s", path, upstreamURL)
+		return fmt.Errorf("%s takes something from elsewhere than %s", path, upstreamURL)
 	}
-	return dir, os.WriteFile(path, []byte(strings.Replace(string(text), upstreamURL, "upstream", 1)), 0o600) //nolint:gosec // a file in the directory of the cluster
+	return os.WriteFile(path, []byte(strings.Replace(string(text), upstreamURL, "upstream", 1)), 0o600) //nolint:gosec // a file in a directory of the caller
 }

@@ -115,6 +115,57 @@ func parse(t *testing.T, text string) []object {
 	return all
 }
 
+// The files that follow from others come first, so that one -update is enough.
+
+// TestCopies: the chart gives the rights and the alerts that config gives.
+func TestCopies(t *testing.T) {
+	for copied, source := range map[string]string{
+		"rbac/sidecar":                      "rbac/clusterrole",
+		"rbac/sidecar-lease":                "rbac/role",
+		"rbac/companion":                    "companion-per-namespace/clusterrole",
+		"rbac/companion-roles":              "companion-per-namespace/role",
+		"rbac/companion-secrets":            "companion-per-namespace/secrets",
+		"rbac/companion-secrets-everywhere": "companion/secrets",
+		"monitoring/prometheusrule":         "monitoring/prometheusrule",
+	} {
+		text, err := os.ReadFile(filepath.Join(root, "config", source+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantFile(t, filepath.Join(chart, copied+".yaml"), string(text))
+	}
+}
+
+// TestUpstream: what the chart installs with cosi.enabled is what config/crd is.
+func TestUpstream(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "crd")
+	b := binaries(t)
+	if err := cluster.LocalDefinitions(root, b, dir); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t, b.Kubectl, "kustomize", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definitions, rest []string
+	for part := range strings.SplitSeq(strings.TrimSpace(out), "\n---\n") {
+		if strings.Contains(part, "{{") {
+			t.Fatal("upstream's text would be a template")
+		}
+		if strings.Contains(part, "\nkind: CustomResourceDefinition\n") {
+			definitions = append(definitions, part)
+		} else {
+			rest = append(rest, part)
+		}
+	}
+	if len(definitions) != 5 || len(rest) < 5 {
+		t.Fatalf("%d definitions and %d more objects", len(definitions), len(rest))
+	}
+	cosi := filepath.Join(chart, "charts", "cosi")
+	wantFile(t, filepath.Join(cosi, "crds", "cosi.yaml"), strings.Join(definitions, "\n---\n")+"\n")
+	wantFile(t, filepath.Join(cosi, "templates", "controller.yaml"), strings.Join(rest, "\n---\n")+"\n")
+}
+
 // TestRenders compares what the chart makes of each file of values.
 func TestRenders(t *testing.T) {
 	if len(files(t)) < 4 {
@@ -170,54 +221,6 @@ func TestSchema(t *testing.T) {
 			t.Errorf("%s: %v, want a fault of %s", text, err, want)
 		}
 	}
-}
-
-// TestRolesAreCopies: the chart gives the rights that config gives.
-func TestRolesAreCopies(t *testing.T) {
-	for copied, source := range map[string]string{
-		"sidecar":                      "rbac/clusterrole",
-		"sidecar-lease":                "rbac/role",
-		"companion":                    "companion-per-namespace/clusterrole",
-		"companion-roles":              "companion-per-namespace/role",
-		"companion-secrets":            "companion-per-namespace/secrets",
-		"companion-secrets-everywhere": "companion/secrets",
-	} {
-		text, err := os.ReadFile(filepath.Join(root, "config", source+".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantFile(t, filepath.Join(chart, "rbac", copied+".yaml"), string(text))
-	}
-}
-
-// TestUpstream: what the chart installs with cosi.enabled is what config/crd is.
-func TestUpstream(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "crd")
-	b := binaries(t)
-	if err := cluster.LocalDefinitions(root, b, dir); err != nil {
-		t.Fatal(err)
-	}
-	out, err := run(t, b.Kubectl, "kustomize", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var definitions, rest []string
-	for part := range strings.SplitSeq(strings.TrimSpace(out), "\n---\n") {
-		if strings.Contains(part, "{{") {
-			t.Fatal("upstream's text would be a template")
-		}
-		if strings.Contains(part, "\nkind: CustomResourceDefinition\n") {
-			definitions = append(definitions, part)
-		} else {
-			rest = append(rest, part)
-		}
-	}
-	if len(definitions) != 5 || len(rest) < 5 {
-		t.Fatalf("%d definitions and %d more objects", len(definitions), len(rest))
-	}
-	cosi := filepath.Join(chart, "charts", "cosi")
-	wantFile(t, filepath.Join(cosi, "crds", "cosi.yaml"), strings.Join(definitions, "\n---\n")+"\n")
-	wantFile(t, filepath.Join(cosi, "templates", "controller.yaml"), strings.Join(rest, "\n---\n")+"\n")
 }
 
 // TestNoStrayFiles: what is in the chart belongs there.

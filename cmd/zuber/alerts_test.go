@@ -18,7 +18,7 @@ func TestAlerts(t *testing.T) {
 	root := filepath.Join("..", "..")
 	read := func(path ...string) []byte {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...)) //nolint:gosec // files of the repository
+		text, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func wantFile(t *testing.T, path, want string) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := os.ReadFile(path); err != nil || string(got) != want { //nolint:gosec // a file of the repository
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
 		t.Errorf("%s is not what it should be (%v); if that is wanted, run: go test ./test/chart -update", path, err)
 	}
 }
@@ -50,7 +50,7 @@ func wantFile(t *testing.T, path, want string) {
 func run(t *testing.T, program string, args ...string) (string, error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // a program that the test has built
+	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return stdout.String(), &failure{err, stderr.String()}

@@ -48,7 +48,7 @@ func TestChart(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		text, err := exec.CommandContext(t.Context(), helm, "render", s.ns, s.ns, chart, file).Output() //nolint:gosec // a program that the test has built
+		text, err := exec.CommandContext(t.Context(), helm, "render", s.ns, s.ns, chart, file).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ type companionSettings struct {
 
 func (s *companionSettings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.Companion, flagCompanion, companionAuto,
-		"whether the Kubernetes side works, too (env Secrets, events for claims): auto is where there is a cluster that allows it, "+
+		"whether the Kubernetes side works, too (env Secrets, rotation, events for claims): auto is where there is a cluster that allows it, "+
 			"on makes it an error in the log if it does not, off leaves Kubernetes alone; the driver itself needs it for names of buckets alone")
 	fs.StringVar(&s.Kubeconfig, flagKubeconfig, "", "kubeconfig for the companion; without it the ServiceAccount of its Pod is used")
 	fs.BoolVar(&s.AllowWipeAnnotation, flagAllowWipeAnnotation, false,

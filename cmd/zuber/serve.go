@@ -113,7 +113,7 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	watch := newMonitor(backends, registry, logger)
 	audits := newPatrol(backends, s, registry, logger)
 	ready := func() error { return readiness(server, d, watch) }
-	return runAll(ctx, s, server, parts{watch: watch, audits: audits, beside: beside, gatherer: registry, ready: ready})
+	return runAll(ctx, s, server, parts{watch: watch, audits: audits, driver: d, beside: beside, gatherer: registry, ready: ready})
 }
 
 // graceOf turns the flag's "0 is none" into the driver's "negative is none".
@@ -128,6 +128,7 @@ func graceOf(s serveSettings) time.Duration {
 type parts struct {
 	watch    *monitor
 	audits   *patrol
+	driver   *driver.Driver
 	beside   *companion.Companion // may be nil
 	gatherer prometheus.Gatherer
 	ready    func() error
@@ -163,7 +164,7 @@ func runAll(ctx context.Context, s serveSettings, server *cosi.Server, p parts) 
 	})
 	if p.beside != nil {
 		group.Go(func() error {
-			p.beside.Run(groupCtx)
+			p.beside.Run(groupCtx, p.driver)
 			return nil
 		})
 	}

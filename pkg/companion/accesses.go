@@ -11,22 +11,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/zuber-storage/zuber/pkg/driver"
 )
 
-// accesses looks after the Secrets of BucketAccesses.
+// accesses looks after the Secrets of BucketAccesses and the keys in them.
 type accesses struct {
 	view    view
+	live    view // asks the API server, never a cache
 	secrets *secrets
 	record  *recorder
 	news    *news
 	driver  string
+	keys    *driver.Driver // rotates them
+	now     func() time.Time
 }
 
+// atOnce is how many accesses are looked at at a time. One whose key is rotated
+// waits for its cloud, and keeps the others waiting the less.
+const atOnce = 8
+
 func (r *accesses) register(m manager.Manager) error {
-	b := builder.ControllerManagedBy(m).Named("accesses").For(r.view.object(kindAccess))
+	b := builder.ControllerManagedBy(m).Named("accesses").For(r.view.object(kindAccess)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce})
 	if r.view.version == v1alpha1 {
 		// In v1alpha2 a class does not change, and its parameters are in the access.
 		b = b.Watches(r.view.object(kindAccessClass), handler.EnqueueRequestsFromMapFunc(r.ofClass))
@@ -69,7 +80,8 @@ func (r *accesses) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	news := r.news.is(a.meta, a.granted)
 	if !a.granted {
-		return reconcile.Result{}, nil
+		_, err := r.told(ctx, a, r.unborn(ctx, a, parameters), ReasonRotationRefused, ReasonRotationForbidden)
+		return reconcile.Result{}, err
 	}
 	buckets, err := r.buckets(ctx, a)
 	if err != nil || len(buckets) == 0 {
@@ -80,7 +92,16 @@ func (r *accesses) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: r.interval()}, r.serve(ctx, a, parameters, buckets)
+	settled, err := r.serve(ctx, a, parameters, buckets)
+	if err != nil || !settled {
+		return reconcile.Result{RequeueAfter: r.interval()}, err
+	}
+	wait, err := r.rotate(ctx, a, parameters, buckets)
+	_, err = r.told(ctx, a, err, ReasonRotationRefused, ReasonRotationForbidden)
+	if wait == 0 {
+		wait = r.interval()
+	}
+	return reconcile.Result{RequeueAfter: min(wait, r.interval())}, err
 }
 
 func (r *accesses) interval() time.Duration {
@@ -144,19 +165,26 @@ func (r *accesses) granted(ctx context.Context, a access, buckets []bucket) erro
 	return nil
 }
 
-// serve brings the Secrets of an access to what they should be. What the user has
-// to put right with one keeps nothing from the other.
-func (r *accesses) serve(ctx context.Context, a access, parameters map[string]string, buckets []bucket) error {
-	return errors.Join(r.told(ctx, a, r.correct(ctx, a, buckets)), r.told(ctx, a, r.env(ctx, a, parameters, buckets)))
+// serve brings the Secrets of an access to what they should be, and reports whether
+// they are. What the user has to put right with one keeps nothing from the other.
+func (r *accesses) serve(ctx context.Context, a access, parameters map[string]string, buckets []bucket) (settled bool, err error) {
+	corrected, err := r.told(ctx, a, r.correct(ctx, a, buckets), ReasonEnvSecretRefused, ReasonEnvSecretForbidden)
+	written, envErr := r.told(ctx, a, r.env(ctx, a, parameters, buckets), ReasonEnvSecretRefused, ReasonEnvSecretForbidden)
+	return corrected && written, errors.Join(err, envErr)
 }
 
-// told tells what the user has to put right. All else is left for the caller.
-func (r *accesses) told(ctx context.Context, a access, err error) error {
+// told tells what the user has to put right, under the reason for it, and reports
+// whether there was nothing. All else is left for the caller.
+func (r *accesses) told(ctx context.Context, a access, err error, refusal, forbidden string) (fine bool, _ error) {
 	var p *problemError
-	if errors.As(err, &p) {
-		return r.record.warn(ctx, a.meta, p.problem)
+	if !errors.As(err, &p) {
+		return err == nil, err
 	}
-	return err
+	reason := refusal
+	if p.forbidden {
+		reason = forbidden
+	}
+	return false, r.record.warn(ctx, a.meta, problem{reason, p.message})
 }
 
 // correct has the Secrets of COSI v1alpha1 name the bucket as it is called at the
@@ -173,7 +201,7 @@ func (r *accesses) correct(ctx context.Context, a access, buckets []bucket) erro
 		var p *problemError
 		if errors.As(err, &p) {
 			// Who reads the Secret meanwhile has to know.
-			return &problemError{problem{p.reason, fmt.Sprintf("the bucket of the Secret %s is called %s, whatever its bucketName says: %s", a.targets[i].secret, b.atCloud, p.message)}}
+			return &problemError{p.forbidden, fmt.Sprintf("the bucket of the Secret %s is called %s, whatever its bucketName says: %s", a.targets[i].secret, b.atCloud, p.message)}
 		}
 		if err != nil {
 			return err
@@ -236,10 +264,13 @@ func (r *accesses) source(ctx context.Context, a access, t target, b bucket) (en
 	return envSource{credentials: c, claim: t.claim, bucket: b.atCloud, virtualHosted: b.parameters["s3PathStyle"] == "false"}, nil
 }
 
-// refused is why there is no env Secret, or not the one that is asked for.
-func refused(err error) error { return &problemError{problem{ReasonEnvSecretRefused, err.Error()}} }
+// refused is what keeps a Secret from being as it is asked for.
+func refused(err error) error { return &problemError{message: err.Error()} }
 
 // problemError is a problem on its way to the user.
-type problemError struct{ problem }
+type problemError struct {
+	forbidden bool // by the API server
+	message   string
+}
 
-func (p *problemError) Error() string { return p.reason + ": " + p.message }
+func (p *problemError) Error() string { return p.message }

@@ -27,8 +27,8 @@ func TestClassThatIsGone(t *testing.T) {
 		if err != nil || !ours {
 			t.Fatal(ours, err)
 		}
-		if err := r.serve(t.Context(), a, parameters, nil); err != nil {
-			t.Fatal(err)
+		if settled, err := r.serve(t.Context(), a, parameters, nil); err != nil || !settled {
+			t.Fatal(settled, err)
 		}
 	}
 	served()
@@ -61,8 +61,8 @@ func TestImmutableBucketInfo(t *testing.T) {
 		view: view{v1alpha1, c}, secrets: &secrets{client: c, live: c},
 		record: &recorder{client: c, now: time.Now, told: map[string]time.Time{}},
 	}
-	if err := r.serve(t.Context(), a, nil, []bucket{{meta: meta{name: "named-in-kubernetes"}, atCloud: "at-the-cloud"}}); err != nil {
-		t.Error(err)
+	if settled, err := r.serve(t.Context(), a, nil, []bucket{{meta: meta{name: "named-in-kubernetes"}, atCloud: "at-the-cloud"}}); err != nil || settled {
+		t.Error(settled, err)
 	}
 	if server.get(secretsPath+"/photos-env") == "" {
 		t.Error("there is no env Secret")

@@ -6,6 +6,10 @@ const (
 	AnnotationEnvSecret = "zuber.dev/env-secret" //nolint:gosec // the name of an annotation, not a credential
 	// AnnotationEnvKeys renames keys of the env Secret.
 	AnnotationEnvKeys = "zuber.dev/env-keys"
+	// AnnotationRotateAt asks for a new key whenever its value is another one.
+	AnnotationRotateAt = "zuber.dev/rotate-credentials-at"
+	// AnnotationRotationGrace says how long a replaced key goes on working.
+	AnnotationRotationGrace = "zuber.dev/rotation-grace"
 	// AnnotationWipeOnDelete asks for the data of a bucket to be deleted with its
 	// BucketClaim.
 	AnnotationWipeOnDelete = "zuber.dev/wipe-on-delete"
@@ -30,6 +34,14 @@ func AnnotationTable() []Annotation {
 		Name: AnnotationEnvKeys, Kind: kindAccess,
 		Value:       "`field=KEY,…`",
 		Description: "Other names for keys of the env Secret, for what reads other variables. The fields are listed below.",
+	}, {
+		Name: AnnotationRotateAt, Kind: kindAccess,
+		Value:       "any text, for example the date",
+		Description: "Gives the BucketAccess a new key, once for every other value. What it says when access is granted asks for nothing.",
+	}, {
+		Name: AnnotationRotationGrace, Kind: kindAccess,
+		Value:       "a duration, for example `1h`",
+		Description: "How long the key that is replaced goes on working, from when the new one is in the Secrets. Without it, it ends at once.",
 	}, {
 		Name: AnnotationWipeOnDelete, Kind: kindClaim,
 		Value: "`\"true\"`",

@@ -2,9 +2,11 @@ package companion
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,15 +17,17 @@ import (
 // apiServer is as much of a Kubernetes API as the companion needs to read and
 // write single objects. It keeps them by path.
 type apiServer struct {
+	version string // of COSI
 	mu      sync.Mutex
 	objects map[string]map[string]any
 	asked   []string // method and path of every request
 	denied  string   // end of the paths that nobody may read
+	written int      // how often anything was
 }
 
 func newAPIServer(t *testing.T) (*apiServer, *rest.Config) {
 	t.Helper()
-	s := &apiServer{objects: map[string]map[string]any{}}
+	s := &apiServer{version: v1alpha1, objects: map[string]map[string]any{}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	return s, &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
@@ -63,7 +67,7 @@ func (s *apiServer) put(t *testing.T, path, object string) {
 }
 
 // mostKeys are those that the server takes in a Secret. A real one counts bytes.
-const mostKeys = 10
+const mostKeys = 30
 
 // get returns the object's JSON; an empty one is none.
 func (s *apiServer) get(path string) string {
@@ -93,8 +97,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
 	w.Header().Set("Content-Type", "application/json")
-	if text := discovered(r.URL.Path); text != "" {
-		_, _ = w.Write([]byte(text))
+	if text := discovered(strings.ReplaceAll(r.URL.Path, s.version, v1alpha1)); text != "" {
+		_, _ = w.Write([]byte(strings.ReplaceAll(text, v1alpha1, s.version)))
 		return
 	}
 	code, answer := s.answer(r)
@@ -105,7 +109,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *apiServer) answer(r *http.Request) (int, any) {
 	path := r.URL.Path
 	var body map[string]any
-	if r.Method == http.MethodPost || r.Method == http.MethodPut {
+	if r.Body != http.NoBody {
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			return status(http.StatusBadRequest, "BadRequest")
 		}
@@ -121,12 +125,14 @@ func (s *apiServer) answer(r *http.Request) (int, any) {
 	there := s.objects[path]
 	data, _ := body["data"].(map[string]any)
 	switch {
-	case r.Method == http.MethodGet && slices.Contains([]string{"buckets", "bucketclaims", "secrets"}, path[strings.LastIndex(path, "/")+1:]):
+	case r.Method == http.MethodGet && slices.Contains([]string{"buckets", "bucketclaims", "bucketaccesses", "secrets"}, path[strings.LastIndex(path, "/")+1:]):
 		return http.StatusOK, s.list(path)
 	case r.Method == http.MethodPost && there != nil:
 		return status(http.StatusConflict, "AlreadyExists")
 	case r.Method != http.MethodPost && there == nil:
 		return status(http.StatusNotFound, "NotFound")
+	case r.Method == http.MethodPut && field(there, "metadata", "resourceVersion") != field(body, "metadata", "resourceVersion"):
+		return status(http.StatusConflict, "Conflict")
 	case r.Method == http.MethodPut && there["immutable"] == true, len(data) > mostKeys:
 		return status(http.StatusUnprocessableEntity, "Invalid")
 	case r.Method == http.MethodDelete:
@@ -135,26 +141,41 @@ func (s *apiServer) answer(r *http.Request) (int, any) {
 		} else {
 			delete(s.objects, path)
 		}
+	case r.Method == http.MethodPatch:
+		maps.Copy(there, body)
 	case r.Method != http.MethodGet:
+		s.written++
+		metadata, _ := body["metadata"].(map[string]any)
+		metadata["resourceVersion"] = strconv.Itoa(s.written)
 		s.objects[path] = body
 		return http.StatusOK, body
 	}
 	return http.StatusOK, there
 }
 
+// field follows keys; it is nil where the path ends early.
+func field(o map[string]any, path ...string) any {
+	var here any = o
+	for _, key := range path {
+		m, _ := here.(map[string]any)
+		here = m[key]
+	}
+	return here
+}
+
 // list is what there is of a kind, in one namespace or in all.
 func (s *apiServer) list(path string) any {
-	_, kind, _ := strings.Cut(path, "v1alpha1/")
+	_, kind, _ := strings.Cut(path, s.version+"/")
 	items := []any{}
 	for at, o := range s.objects {
-		if strings.HasPrefix(at, path+"/") || kind != "" && strings.HasPrefix(at, cosiPath) && strings.Contains(at, "/"+kind+"/") {
+		if strings.HasPrefix(at, path+"/") || kind != "" && strings.HasPrefix(at, strings.ReplaceAll(cosiPath, v1alpha1, s.version)) && strings.Contains(at, "/"+kind+"/") {
 			items = append(items, o)
 		}
 	}
 	if kind == "" {
 		return map[string]any{"kind": "SecretList", "apiVersion": "v1", "items": items}
 	}
-	return map[string]any{"kind": "List", "apiVersion": "objectstorage.k8s.io/v1alpha1", "items": items}
+	return map[string]any{"kind": "List", "apiVersion": cosiGroup + "/" + s.version, "items": items}
 }
 
 func status(code int, reason string) (int, any) {

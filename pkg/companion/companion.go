@@ -1,12 +1,12 @@
 // Package companion is the Kubernetes half of the driver: what users of
 // BucketClaims and BucketAccesses need beyond what COSI does. It makes env
-// Secrets, corrects what COSI v1alpha1 writes about a bucket's name, tells claims
-// what the driver said about their buckets, and finds out for the driver which claim
-// a bucket is for, and what that asks for.
+// Secrets, corrects what COSI v1alpha1 writes about a bucket's name, rotates keys,
+// tells claims what the driver said about their buckets, and finds out for the
+// driver which claim a bucket is for, and what that asks for.
 //
 // It changes no spec, label or annotation of anybody's object. What it writes is
-// its own Secrets, events, its Lease, and the bucket's name in the Secrets that
-// COSI v1alpha1 writes.
+// its own Secrets, events, its Lease, and, in the Secrets that COSI writes, a new
+// key and, in v1alpha1, the bucket's name.
 package companion
 
 import (
@@ -26,6 +26,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/zuber-storage/zuber/pkg/driver"
 )
 
 // Config is what New needs.
@@ -78,14 +80,14 @@ func New(cfg Config) (*Companion, error) {
 	return &Companion{config: cfg, client: live, discovery: d, scheme: scheme.Scheme}, nil
 }
 
-// Run works until ctx ends. Whatever fails, be it the API server, a missing right
+// Run works until ctx ends, and has the driver rotate keys. Whatever fails, be it the API server, a missing right
 // or a cluster without COSI, is logged once and tried again.
-func (c *Companion) Run(ctx context.Context) {
+func (c *Companion) Run(ctx context.Context, keys *driver.Driver) {
 	ctx = withoutBodies(ctx)
 	var wait time.Duration
 	for ctx.Err() == nil {
 		started := time.Now()
-		if err := c.once(ctx); err != nil && ctx.Err() == nil {
+		if err := c.once(ctx, keys); err != nil && ctx.Err() == nil {
 			c.say(ctx, err)
 		}
 		wait = nextWait(wait, time.Since(started))
@@ -116,7 +118,7 @@ var errOff = errors.New("the companion is off")
 
 // once works as long as the cluster stays as it is. A panic is an error, as the
 // driver in the same process has to go on.
-func (c *Companion) once(ctx context.Context) (err error) {
+func (c *Companion) once(ctx context.Context, keys *driver.Driver) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("the companion starts again after a panic: %v\n%s", cause, debug.Stack())
@@ -134,7 +136,7 @@ func (c *Companion) once(ctx context.Context) (err error) {
 	defer cancel(nil)
 	go c.watch(ctx, p, cancel)
 	c.say(ctx, nil, "driver", c.config.Driver, "cosi", p.version, "secretsEverywhere", p.everywhere)
-	if err := c.work(ctx, p, self); err != nil {
+	if err := c.work(ctx, keys, p, self); err != nil {
 		return fmt.Errorf("the companion starts again: %w", err)
 	}
 	return context.Cause(ctx)

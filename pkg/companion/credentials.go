@@ -60,29 +60,64 @@ var errNotOfAccess = errors.New("its BucketInfo is not of this BucketAccess")
 // bucketInfoName is what COSI v1alpha1 calls the document for an access.
 func bucketInfoName(accessUID string) string { return "bc-" + accessUID }
 
+// setKey puts another key into the data of a Secret that COSI wrote for an access,
+// and leaves the rest as it is.
+func setKey(a access, data map[string][]byte, key provider.Credentials) error {
+	if a.version == v1alpha2 {
+		data["COSI_S3_ACCESS_KEY_ID"] = []byte(key.AccessKeyID)
+		data["COSI_S3_ACCESS_SECRET_KEY"] = []byte(key.SecretAccessKey.Reveal())
+		return nil
+	}
+	info, spec, err := readBucketInfo(data[bucketInfoKey], a.uid)
+	if err != nil {
+		return err
+	}
+	s3, _ := spec["secretS3"].(map[string]any)
+	if s3 == nil {
+		return errors.New("its BucketInfo has no secretS3")
+	}
+	s3["accessKeyID"], s3["accessSecretKey"] = key.AccessKeyID, key.SecretAccessKey.Reveal()
+	data[bucketInfoKey], err = writeBucketInfo(info)
+	return err
+}
+
 // correctBucketInfo writes the name that the bucket has at the cloud into the
 // document that COSI v1alpha1 wrote for an access, and reports whether it said
 // something else. All other fields stay. A document of something else than the
 // access is an error; errors hold nothing of it.
 func correctBucketInfo(document []byte, accessUID, bucketName string) (corrected []byte, changed bool, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(document))
-	decoder.UseNumber()
-	var info map[string]any
-	if decoder.Decode(&info) != nil || decoder.Decode(&struct{}{}) != io.EOF {
-		return nil, false, errors.New("its BucketInfo is no JSON document")
-	}
-	metadata, _ := info["metadata"].(map[string]any)
-	spec, _ := info["spec"].(map[string]any)
-	if metadata["name"] != bucketInfoName(accessUID) || spec == nil {
-		return nil, false, errNotOfAccess
+	info, spec, err := readBucketInfo(document, accessUID)
+	if err != nil {
+		return nil, false, err
 	}
 	if spec["bucketName"] == bucketName {
 		return document, false, nil
 	}
 	spec["bucketName"] = bucketName
-	corrected, err = json.Marshal(info)
-	if err != nil {
-		return nil, false, errors.New("its BucketInfo cannot be written")
+	corrected, err = writeBucketInfo(info)
+	return corrected, err == nil, err
+}
+
+// readBucketInfo reads the document for an access and the spec in it, with all
+// their fields.
+func readBucketInfo(document []byte, accessUID string) (info, spec map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.UseNumber()
+	if decoder.Decode(&info) != nil || decoder.Decode(&struct{}{}) != io.EOF {
+		return nil, nil, errors.New("its BucketInfo is no JSON document")
 	}
-	return corrected, true, nil
+	metadata, _ := info["metadata"].(map[string]any)
+	spec, _ = info["spec"].(map[string]any)
+	if metadata["name"] != bucketInfoName(accessUID) || spec == nil {
+		return nil, nil, errNotOfAccess
+	}
+	return info, spec, nil
+}
+
+func writeBucketInfo(info map[string]any) ([]byte, error) {
+	document, err := json.Marshal(info)
+	if err != nil {
+		return nil, errors.New("its BucketInfo cannot be written")
+	}
+	return document, nil
 }

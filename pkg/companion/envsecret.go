@@ -97,5 +97,8 @@ func envSecretName(a access, parameters map[string]string) (string, error) {
 	if a.delivers(name) {
 		return "", fmt.Errorf("%s is the name of the Secret that COSI writes: choose another one", quote(name))
 	}
+	if name == journalName(a) {
+		return "", fmt.Errorf("%s is where the companion remembers rotations: choose another name", quote(name))
+	}
 	return name, nil
 }

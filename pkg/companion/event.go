@@ -25,6 +25,10 @@ const (
 	ReasonEnvSecretForbidden  = "EnvSecretForbidden"
 	ReasonProvisioningFailed  = "ProvisioningFailed"
 	ReasonWipeOnDeleteSkipped = "WipeOnDeleteSkipped"
+	ReasonCredentialsRotated  = "CredentialsRotated"
+	ReasonRotationRefused     = "RotationRefused"
+	ReasonRotationForbidden   = "RotationForbidden"
+	ReasonRotationFailed      = "RotationFailed"
 )
 
 // Reasons lists those that the companion makes itself, for documents. It repeats
@@ -32,6 +36,7 @@ const (
 func Reasons() []string {
 	return []string{
 		ReasonProvisioned, ReasonAccessGranted, ReasonEnvSecretWritten, ReasonEnvSecretRefused, ReasonEnvSecretForbidden,
+		ReasonCredentialsRotated, ReasonRotationRefused, ReasonRotationForbidden, ReasonRotationFailed,
 		ReasonProvisioningFailed, ReasonWipeOnDeleteSkipped,
 	}
 }

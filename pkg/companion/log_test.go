@@ -56,7 +56,7 @@ func TestNoBodiesInTheLog(t *testing.T) {
 			logger := klog.FromContext(withoutBodies(ctx)).WithName("n").WithValues("k", "v")
 			_, err = s.read(klog.NewContext(ctx, logger), a, "s")
 		}, false},
-		"Run":  {"The companion does not work", companion.Run, false},
+		"Run":  {"The companion does not work", func(ctx context.Context) { companion.Run(ctx, nil) }, false},
 		"wipe": {"", func(ctx context.Context) { companion.WipeOnDelete(ctx, wipedID) }, false},
 	} {
 		ctx, shown := verbose(t, c.last)

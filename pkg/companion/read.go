@@ -55,6 +55,7 @@ func readAccess(u *unstructured.Unstructured) access {
 	a := access{
 		meta:       readMeta(u),
 		class:      text(u, "spec", "bucketAccessClassName"),
+		account:    text(u, "status", "accountID"),
 		granted:    text(u, "status", "accountID") != "" && (flag(u, "status", "accessGranted") || flag(u, "status", "readyToUse")),
 		driver:     text(u, "status", "driverName"),
 		parameters: texts(u, "status", "parameters"),

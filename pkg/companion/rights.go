@@ -58,8 +58,8 @@ func requiredRights(version, namespace string) []right {
 	return all
 }
 
-// secretRights are those that it needs in a namespace with env Secrets. Where it
-// has them in all, it watches its Secrets.
+// secretRights are those that it needs in a namespace with env Secrets or rotation.
+// Where it has them in all, it watches its Secrets.
 func secretRights() []right {
 	return rights("", "secrets", "", "get", "list", "watch", "create", "update", "delete")
 }

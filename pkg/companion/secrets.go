@@ -126,7 +126,7 @@ func (s *secrets) remove(ctx context.Context, a access, keep string) error {
 		return s.allowed(a, err)
 	}
 	for i := range list.Items {
-		if o := &list.Items[i]; owned(o, a) && o.Name != keep && !a.delivers(o.Name) {
+		if o := &list.Items[i]; owned(o, a) && o.Name != keep && o.Name != journalName(a) && !a.delivers(o.Name) {
 			if err := s.delete(ctx, a, o); err != nil {
 				return err
 			}
@@ -156,18 +156,24 @@ func owned(o metav1.Object, a access) bool {
 	return owner != nil && owner.Kind == kindAccess && string(owner.UID) == a.uid
 }
 
-// allowed turns a refusal into what the user can do about it: trying again is of
-// no use before that. In a namespace that is being deleted nothing can be made,
-// which is nobody's fault.
+// allowed is judged, but takes it for done in a namespace that is being deleted:
+// nothing can be made there, which is nobody's fault.
 func (s *secrets) allowed(a access, err error) error {
-	switch {
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
+	}
+	return s.judged(a, err)
+}
+
+// judged turns a refusal into what the user can do about it: trying again is of no
+// use before that.
+func (s *secrets) judged(a access, err error) error {
+	switch {
 	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err):
 		return refused(fmt.Errorf("the API server does not take the Secret: %w", err))
 	case apierrors.IsForbidden(err):
-		return &problemError{problem{ReasonEnvSecretForbidden, fmt.Sprintf("%s. If it lacks a right: kubectl create rolebinding %s --namespace=%s --clusterrole=%s %s",
-			err.Error(), secretsRole, a.namespace, secretsRole, s.subject)}}
+		return &problemError{forbidden: true, message: fmt.Sprintf("%s. If it lacks a right: kubectl create rolebinding %s --namespace=%s --clusterrole=%s %s",
+			err.Error(), secretsRole, a.namespace, secretsRole, s.subject)}
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func secretOf(name, uid, more string) string {
 func wantRefused(t *testing.T, err error, about string) {
 	t.Helper()
 	var p *problemError
-	if !errors.As(err, &p) || p.reason != ReasonEnvSecretRefused || !strings.Contains(p.message, about) {
+	if !errors.As(err, &p) || p.forbidden || !strings.Contains(p.message, about) {
 		t.Errorf("got %v, want a refusal about %q", err, about)
 	}
 }

@@ -67,6 +67,7 @@ type claimRef struct{ namespace, name, uid string }
 type access struct {
 	meta
 	class   string
+	account string // COSI's account ID; empty until it was granted for the first time
 	granted bool
 	targets []target // in the order of the object
 	// driver and parameters are v1alpha2's alone; there they are frozen.
@@ -151,6 +152,20 @@ func (v view) buckets(ctx context.Context) ([]bucket, error) {
 func (v view) access(ctx context.Context, namespace, name string) (access, error) {
 	u, err := v.get(ctx, kindAccess, namespace, name)
 	return readAccess(u), err
+}
+
+// refreshed reads an access as it is this moment, if the view's reader is the API
+// server itself; one that is gone is not found. It asks for a list, which needs no
+// right that a watch does not.
+func (v view) refreshed(ctx context.Context, a access) (now access, found bool, err error) {
+	l := v.list(kindAccess)
+	err = v.reader.List(ctx, l, client.InNamespace(a.namespace), client.MatchingFields{"metadata.name": a.name})
+	for i := range l.Items {
+		if string(l.Items[i].GetUID()) == a.uid {
+			return readAccess(&l.Items[i]), true, err
+		}
+	}
+	return access{}, false, err
 }
 
 func (v view) accessClass(ctx context.Context, name string) (accessClass, error) {

@@ -15,6 +15,8 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/zuber-storage/zuber/pkg/driver"
 )
 
 // The label on every Secret that the companion makes, and how the cache finds
@@ -33,7 +35,7 @@ const (
 
 // work runs the controllers until ctx ends, or the Lease is lost. Only the
 // process that has the Lease writes.
-func (c *Companion) work(ctx context.Context, p plan, self string) error {
+func (c *Companion) work(ctx context.Context, keys *driver.Driver, p plan, self string) error {
 	logger := klog.FromContext(ctx)
 	ctrllog.SetLogger(logger)
 	m, err := manager.New(c.config.REST, manager.Options{
@@ -60,7 +62,7 @@ func (c *Companion) work(ctx context.Context, p plan, self string) error {
 		return err
 	}
 	if err := (&accesses{
-		view: cached, record: record, news: newNews(time.Now), driver: c.config.Driver,
+		view: cached, live: view{p.version, m.GetAPIReader()}, record: record, news: newNews(time.Now), driver: c.config.Driver, keys: keys, now: time.Now,
 		secrets: &secrets{client: m.GetClient(), live: m.GetAPIReader(), watched: p.everywhere, subject: self},
 	}).register(m); err != nil {
 		return err

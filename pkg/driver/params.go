@@ -198,6 +198,18 @@ func accessRows() []parameterRow {
 			}
 			return nil // the companion reads it
 		},
+	}, {
+		Parameter: Parameter{
+			Name: "rotateEvery", Kind: BucketAccessClass,
+			Default: "only when a BucketAccess asks for it",
+			Allowed: "a duration of at least 1h, for example 720h",
+			Description: "Gives every BucketAccess of the class a new key when its key is that old, if the companion runs. " +
+				"The annotation `zuber.dev/rotation-grace` of a BucketAccess says how long the old key goes on working.",
+		},
+		set: func(_ *parameters, v string) error {
+			_, err := ParseRotateEvery(v)
+			return err // the companion reads it
+		},
 	}}
 }
 

@@ -182,6 +182,17 @@ func TestEnvSecretSuffix(t *testing.T) {
 	}
 }
 
+func TestRotateEvery(t *testing.T) {
+	for in, ok := range map[string]bool{
+		"1h": true, "720h": true, "90m": true, "59m59s": false, "0": false, "-720h": false, "30d": false, "720": false, "": false, "monthly": false,
+	} {
+		_, err := parseParameters(BucketAccessClass, map[string]string{"rotateEvery": in}, true)
+		if (err == nil) != ok || !ok && !errors.Is(err, provider.ErrInvalidArgument) {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+}
+
 func TestManyBadParametersAreCutShort(t *testing.T) {
 	in := map[string]string{"region": "rma"}
 	for i := range 60_000 {

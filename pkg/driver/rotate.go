@@ -2,10 +2,24 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
+
+// MinRotateEvery is the shortest time between two scheduled rotations.
+const MinRotateEvery = time.Hour
+
+// ParseRotateEvery reads the value of the BucketAccessClass parameter rotateEvery.
+func ParseRotateEvery(value string) (time.Duration, error) {
+	every, err := time.ParseDuration(value)
+	if err != nil || every < MinRotateEvery {
+		return 0, errors.New("want a duration of at least 1h, for example 720h for thirty days")
+	}
+	return every, nil
+}
 
 // RotateRequest names a granted access whose key is to be replaced.
 type RotateRequest struct {

@@ -60,6 +60,9 @@ func TestCompanionRoles(t *testing.T) {
 	s.wantVariables("photos-env", want)
 	s.annotate(access, envSecret, "")
 	s.gone(s.secretNamed("photos-env"))
+	s.annotate(access, rotateAt, "today")
+	s.wantOnce(access, "CredentialsRotated")
+	info = s.bucketInfo(access)
 	if err := info.s3().put(t.Context(), "precious", "data"); err != nil {
 		t.Fatal(err)
 	}
@@ -196,8 +199,13 @@ func TestSecretRightsPerNamespace(t *testing.T) {
 	s.claim("photos", s.class(cloudscale, fromClaim("acme")...))
 	access := s.access("photos", "photos", s.accessClass())
 	s.annotate(access, envSecret, "photos-env")
+	s.claim("plain", s.class(cloudscale))
+	other := s.access("other", "plain", s.accessClass())
+	old := s.bucketInfo(other)
+	s.annotate(other, rotateAt, "today")
 	// Whoever reads COSI's Secret before somebody gives the right is told the name.
 	s.event(access, "EnvSecretForbidden: the bucket of the Secret photos-credentials is called acme-"+s.ns+"-photos, whatever its bucketName says: ")
+	s.event(other, "RotationForbidden: ")
 	var remedy string
 	for _, text := range s.events(access) {
 		if found := regexp.MustCompile(`kubectl create rolebinding \S+ --namespace=\S+ --clusterrole=\S+ --serviceaccount=\S+`).FindString(text); found != "" {
@@ -208,6 +216,7 @@ func TestSecretRightsPerNamespace(t *testing.T) {
 	info := s.infoNaming(access, "acme-"+s.ns+"-photos")
 	want := variablesOf(t, info, info.Spec.BucketName)
 	s.wantVariables("photos-env", want)
+	s.wantUsable(s.rotated(other, old).s3())
 	// Nothing is watched here, but looked at every minute.
 	s.deleteSoon(s.secretNamed("photos-env"))
 	s.wantVariables("photos-env", want)

@@ -80,6 +80,27 @@ func (s *story) companionOfV1alpha2(backend string) {
 	}
 	s.wantVariables("both-moved", renamed)
 
+	s.annotate(access, rotateAt, "today")
+	s.wantOnce(access, "CredentialsRotated")
+	old := first
+	first, second = s.cosiSecret("photos-cosi"), s.cosiSecret("archive-cosi")
+	for _, info := range []bucketInfo{first, second} {
+		if info.Spec.SecretS3.AccessKeyID == old.Spec.SecretS3.AccessKeyID {
+			s.Error("a Secret has the old key")
+		}
+		s.wantUsable(info.s3())
+	}
+	s.ended(old.s3())
+	for key := range renamed {
+		switch {
+		case strings.HasPrefix(key, "AWS_ACCESS_KEY_ID"):
+			renamed[key] = first.Spec.SecretS3.AccessKeyID
+		case strings.HasPrefix(key, "AWS_SECRET_ACCESS_KEY"):
+			renamed[key] = first.Spec.SecretS3.AccessSecretKey
+		}
+	}
+	s.wantVariables("both-moved", renamed)
+
 	s.wantOnce(photos, "Provisioned")
 	s.wantOnce(archive, "Provisioned")
 	s.event(access, "AccessGranted: Access to bucket "+second.Spec.BucketName)

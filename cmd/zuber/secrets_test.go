@@ -88,16 +88,18 @@ func (s *secrets) kinds() map[string]int {
 	return count
 }
 
-// one returns a value of that kind.
+// one returns the longest value of that kind: the last line of a key may be so short that it
+// has no digit, and is no word that looks like a secret then.
 func (s *secrets) one(what string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	longest := ""
 	for value, w := range s.values {
-		if w == what {
-			return value
+		if w == what && len(value) > len(longest) {
+			longest = value
 		}
 	}
-	return ""
+	return longest
 }
 
 // scanner finds windows of secrets in texts.

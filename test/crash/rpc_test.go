@@ -282,8 +282,9 @@ func upload(ctx context.Context, c *s3.Client, bucket string) error {
 	return err
 }
 
-// taken makes a bucket in somebody else's project.
-func taken(bucket string) rpc {
+// taken makes the bucket "one" in somebody else's project.
+func taken() rpc {
+	const bucket = "one"
 	return rpc{
 		what: "somebody else's " + bucket,
 		do: func(ctx context.Context, l *life, _ *process) (outcome, error) {

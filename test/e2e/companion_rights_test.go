@@ -15,7 +15,7 @@ import (
 // companionRoles are where the rights of config/companion are.
 func companionRoles() []string {
 	return []string{
-		"clusterroles/zuber-companion", "clusterroles/zuber-companion-secrets",
+		"clusterroles/zuber-companion", "clusterroles/zuber-companion-secrets", "clusterroles/zuber-companion-watched-secrets",
 		"namespaces/zuber-system/roles/zuber-companion", "namespaces/default/roles/zuber-companion",
 	}
 }

@@ -40,6 +40,9 @@ type Options struct {
 	ClusterID string
 	// NoCOSI leaves COSI out: its kinds, its controller and its sidecar.
 	NoCOSI bool
+	// NoPrograms leaves out COSI's programs and the driver. Their kinds and roles are
+	// there.
+	NoPrograms bool
 	// Driver is a program to run in place of zuber, with the socket's URL as its
 	// only argument.
 	Driver string
@@ -99,6 +102,9 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	steps := []func(context.Context) error{c.startKubernetes, c.installCOSI, c.install, c.startDriver, c.startCOSI}
 	if c.options.NoCOSI {
 		steps = []func(context.Context) error{c.startKubernetes, c.install, c.startDriver}
+	}
+	if c.options.NoPrograms {
+		steps = []func(context.Context) error{c.startKubernetes, c.installCOSI, c.install}
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {

@@ -53,9 +53,9 @@ func pairs() []pair {
 		{name: "create and create of one for a tenant", mine: ofTenant("one"), theirs: ofTenant("one"), tenant: true},
 		{name: "create and create for a tenant", before: []rpc{ofTenant("three")}, mine: ofTenant("one"), theirs: ofTenant("two"), tenant: true, overwrites: 1},
 		{name: "create and delete for a tenant", before: []rpc{ofTenant("two"), ofTenant("three")}, mine: ofTenant("one"), theirs: remove("two"), tenant: true, overwrites: 1},
-		{name: "create and delete the last of a tenant", before: []rpc{ofTenant("two")}, mine: ofTenant("one"), theirs: remove("two"), tenant: true, overwrites: 1},
+		{name: "create and delete the last of a tenant", before: []rpc{ofTenant("two")}, mine: ofTenant("one"), theirs: remove("two"), tenant: true},
 		{name: "delete and create for a tenant", before: []rpc{ofTenant("one"), ofTenant("three")}, mine: remove("one"), theirs: ofTenant("two"), tenant: true, overwrites: 1},
-		{name: "delete the last of a tenant and create", before: []rpc{ofTenant("one")}, mine: remove("one"), theirs: ofTenant("two"), tenant: true, overwrites: 1},
+		{name: "delete the last of a tenant and create", before: []rpc{ofTenant("one")}, mine: remove("one"), theirs: ofTenant("two"), tenant: true},
 		{name: "delete and delete of a tenant's", before: []rpc{ofTenant("one"), ofTenant("two")}, mine: remove("one"), theirs: remove("two"), tenant: true, overwrites: 1},
 	}
 }

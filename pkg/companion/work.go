@@ -2,6 +2,7 @@ package companion
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,11 +34,15 @@ const (
 	resyncUnwatched = time.Minute
 )
 
+// loggerSet guards controller-runtime's logger, which all companions of a process
+// share.
+var loggerSet sync.Once
+
 // work runs the controllers until ctx ends, or the Lease is lost. Only the
 // process that has the Lease writes.
 func (c *Companion) work(ctx context.Context, keys *driver.Driver, p plan, self string) error {
 	logger := klog.FromContext(ctx)
-	ctrllog.SetLogger(logger)
+	loggerSet.Do(func() { ctrllog.SetLogger(logger) })
 	m, err := manager.New(c.config.REST, manager.Options{
 		Scheme:                        c.scheme,
 		Logger:                        logger,

@@ -100,6 +100,22 @@ func TestTenantsAreNamed(t *testing.T) {
 	}
 }
 
+// A bucket whose record is lost is not recorded for whoever asks for its name in
+// another region: a repair of the region would then hand it over.
+func TestLostRecordIsNotWrittenForAnotherRegion(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	spec := ofTenant("a-b-c", "rma")
+	spec.Claim = provider.ClaimRef{Namespace: "a-b", Name: "c"}
+	c.make(spec)
+	c.forget("a-b-c")
+	spec.Claim, spec.Region = provider.ClaimRef{Namespace: "a", Name: "b-c"}, "lpg"
+	_, err := c.CreateBucket(t.Context(), spec)
+	c.want(err, provider.ErrPrecondition, "lost the record")
+	if tags := c.tenantUser().tags; len(bucketsOfTenant(user{tags: tags})) > 0 {
+		t.Errorf("the tags are %v", tags)
+	}
+}
+
 // A limit of the cloud's on the buckets or tags of one user leaves nothing of the
 // bucket, and what was there.
 func TestTenantIsFull(t *testing.T) {

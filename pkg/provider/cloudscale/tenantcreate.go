@@ -88,7 +88,7 @@ func (p *Provider) nobodysYet(ctx context.Context, u user, asked record) error {
 	o := unrecordedOwner(u, asked.bucket, asked.region)
 	o.endpoint = asked.endpoint
 	loc, err := p.locate(ctx, &o)
-	if err != nil || loc.state != statePresent {
+	if err != nil || loc.state != statePresent && loc.state != stateElsewhere {
 		return err
 	}
 	suffix := bucketSuffix(asked.bucket)

@@ -7,6 +7,7 @@ package chart
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -53,18 +54,10 @@ func run(t *testing.T, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return stdout.String(), &failure{err, stderr.String()}
+		return stdout.String(), fmt.Errorf("%w: %s", err, &stderr)
 	}
 	return stdout.String(), nil
 }
-
-// failure is what a program says when it fails.
-type failure struct {
-	err  error
-	text string
-}
-
-func (f *failure) Error() string { return f.err.Error() + ": " + f.text }
 
 // helm runs the program of test/tools/helm.
 func helm(t *testing.T, args ...string) (string, error) {

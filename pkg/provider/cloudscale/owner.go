@@ -66,9 +66,16 @@ func (p *Provider) allOwners(ctx context.Context, bucket string) (ours []owner, 
 // another cluster's.
 func (p *Provider) theOwner(ctx context.Context, bucket string) (owner, error) {
 	found, others, err := p.allOwners(ctx, bucket)
-	switch {
-	case err != nil:
+	if err != nil {
 		return owner{}, err
+	}
+	return p.only(bucket, found, others)
+}
+
+// only returns the one owner that was found for a bucket; the errors are those of
+// theOwner.
+func (p *Provider) only(bucket string, found []owner, others []user) (owner, error) {
+	switch {
 	case len(found) == 0 && len(others) > 0:
 		return owner{}, p.otherCluster(others[0], bucket)
 	case len(found) == 0:

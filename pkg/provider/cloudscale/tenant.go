@@ -109,17 +109,10 @@ func (p *Provider) holders(ctx context.Context, bucket string) (ours []owner, ot
 // cluster's.
 func (p *Provider) theTenant(ctx context.Context, bucket string) (owner, error) {
 	found, others, err := p.tenantsOf(ctx, bucket)
-	switch {
-	case err != nil:
+	if err != nil {
 		return owner{}, err
-	case len(found) == 0 && len(others) > 0:
-		return owner{}, p.otherCluster(others[0], bucket)
-	case len(found) == 0:
-		return owner{}, p.unowned()
-	case len(found) > 1:
-		return owner{}, ambiguous(found)
 	}
-	return found[0], nil
+	return p.only(bucket, found, others)
 }
 
 // usersOfTenant returns the users that new buckets of the tenant can belong to, ordered

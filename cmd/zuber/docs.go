@@ -40,12 +40,12 @@ func newDocs(*app) *cobra.Command {
 
 // generatedFiles renders every generated document below root, by path.
 func generatedFiles(root string, commands *cobra.Command) (map[string][]byte, error) {
-	readme, err := os.ReadFile(filepath.Join(root, "README.md")) //nolint:gosec // the repository's own file
+	parameters, err := os.ReadFile(filepath.Join(root, "docs", "parameters.md")) //nolint:gosec // the repository's own file
 	if err != nil {
 		return nil, err
 	}
-	if readme, err = between(readme, "parameters", parametersMarkdown()); err != nil {
-		return nil, fmt.Errorf("README.md: %w", err)
+	if parameters, err = between(parameters, "parameters", parametersMarkdown()); err != nil {
+		return nil, fmt.Errorf("docs/parameters.md: %w", err)
 	}
 	beside, err := os.ReadFile(filepath.Join(root, "docs", "companion.md")) //nolint:gosec // the repository's own file
 	if err != nil {
@@ -61,10 +61,10 @@ func generatedFiles(root string, commands *cobra.Command) (map[string][]byte, er
 		return nil, err
 	}
 	return map[string][]byte{
-		"README.md":         readme,
-		"docs/companion.md": beside,
-		"docs/flags.md":     flagsMarkdown(commands),
-		"docs/metrics.md":   metrics,
+		"docs/parameters.md": parameters,
+		"docs/companion.md":  beside,
+		"docs/flags.md":      flagsMarkdown(commands),
+		"docs/metrics.md":    metrics,
 	}, nil
 }
 

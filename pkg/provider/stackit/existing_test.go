@@ -300,7 +300,7 @@ func TestRoomForKeys(t *testing.T) {
 	}
 }
 
-// TestExistingHoldsManyAccesses: as many as the README promises, at the longest
+// TestExistingHoldsManyAccesses: as many as docs/existing-buckets.md promises, at the longest
 // name.
 func TestExistingHoldsManyAccesses(t *testing.T) {
 	bucket := strings.Repeat("b", 63)

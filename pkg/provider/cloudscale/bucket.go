@@ -110,10 +110,26 @@ func (p *Provider) raced(ctx context.Context, mine owner, asked record, taken er
 			return o.differs(asked)
 		}
 	}
-	if len(found) > 0 {
+	if len(found) > 0 || p.tenantHas(ctx, mine) {
 		return refuse(provider.ErrConflict, "another call makes it at this moment; repeat the call")
 	}
 	return taken
+}
+
+// tenantHas reports whether another objects user of the tenant has the bucket, whose
+// record another process can have written over. The repetition adopts it.
+func (p *Provider) tenantHas(ctx context.Context, mine owner) bool {
+	if mine.tenant == "" {
+		return false
+	}
+	users, err := p.usersOfTenant(ctx, mine.tenant)
+	return err == nil && slices.ContainsFunc(users, func(u user) bool {
+		if u.id == mine.id {
+			return false
+		}
+		owned, err := p.owned(ctx, unrecordedOwner(u, mine.bucket, mine.region))
+		return err == nil && slices.Contains(owned, mine.bucket)
+	})
 }
 
 // ensureOwner finds the bucket's owner or makes it. When calls at the same time made
@@ -131,7 +147,8 @@ func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made
 		}
 	}
 	if err == nil {
-		return o, false, false, o.differs(asked)
+		o, err = p.agreed(ctx, o, asked)
+		return o, false, false, err
 	}
 	if !errors.Is(err, provider.ErrNotFound) {
 		return owner{}, false, false, takenBy(err)
@@ -274,7 +291,7 @@ func (p *Provider) present(ctx context.Context, ref provider.BucketRef) (owner, 
 	if err != nil {
 		return owner{}, err
 	}
-	loc, err := p.locate(ctx, &o)
+	loc, err := p.locateOrUnmade(ctx, &o)
 	if err != nil {
 		return owner{}, err
 	}

@@ -163,7 +163,7 @@ func (d *Driver) alone(ctx context.Context, backend, bucketObject string, c call
 				c.name, provider.ErrPrecondition, o.Name, o.whose())
 		}
 		return fmt.Errorf("bucket %s: %w: it is that of the Bucket %s, for %s; use another name, or delete that Bucket",
-			c.name, provider.ErrAlreadyExists, o.Name, o.whose())
+			c.name, provider.ErrPrecondition, o.Name, o.whose())
 	}
 	return nil
 }

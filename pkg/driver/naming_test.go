@@ -195,10 +195,10 @@ func TestOneBucketObjectAlone(t *testing.T) {
 		"an earlier claim's, being deleted":     {BucketObject{Name: uid0, BucketID: here, Claim: old, Deleting: true}, provider.ErrPrecondition, "wait until that Bucket is gone"},
 		"an earlier claim's, kept":              {BucketObject{Name: uid0, BucketID: here, Claim: old}, provider.ErrPrecondition, "delete that Bucket"},
 		"an earlier claim's, without an ID yet": {BucketObject{Name: uid0, Claim: old, Deleting: true}, provider.ErrPrecondition, "BucketClaim prod/photos"},
-		"another claim's":                       {BucketObject{Name: uid0, BucketID: here, Claim: other}, provider.ErrAlreadyExists, "BucketClaim other/claim"},
+		"another claim's":                       {BucketObject{Name: uid0, BucketID: here, Claim: other}, provider.ErrPrecondition, "BucketClaim other/claim"},
 		"another claim's, being deleted":        {BucketObject{Name: uid0, BucketID: here, Claim: other, Deleting: true}, provider.ErrPrecondition, "being deleted"},
 		"another claim's, without an ID yet":    {BucketObject{Name: uid0, Claim: other}, nil, ""},
-		"nobody's, by a short ID":               {BucketObject{Name: "static", BucketID: "rma/photos"}, provider.ErrAlreadyExists, "no BucketClaim"},
+		"nobody's, by a short ID":               {BucketObject{Name: "static", BucketID: "rma/photos"}, provider.ErrPrecondition, "no BucketClaim"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &objects{claims: map[string]Claim{uid1: mine}, buckets: []BucketObject{c.object}}

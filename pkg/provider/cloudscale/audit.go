@@ -270,7 +270,7 @@ func (p *Provider) faultsOf(ctx context.Context, o owner) ([]fault, error) {
 	}
 	ignored, err := c.IgnoresPublicACLs(ctx, o.bucket)
 	switch err := s3Error(ctx, err); {
-	case errors.Is(err, provider.ErrUnsupported):
+	case lacks(err):
 	case err != nil:
 		return nil, err
 	case !ignored:

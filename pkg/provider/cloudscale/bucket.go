@@ -176,11 +176,12 @@ func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made
 	return owner{user: u, record: asked}, true, len(found) > 1, nil
 }
 
-// takenBy makes ErrAlreadyExists of an otherClusterError; other errors stay.
+// takenBy makes ErrPrecondition of an otherClusterError: who starts the driver with the
+// right ID has it. Other errors stay.
 func takenBy(err error) error {
 	var other *otherClusterError
 	if errors.As(err, &other) {
-		return refuse(provider.ErrAlreadyExists, "the name is taken: %s", err.Error())
+		return refuse(provider.ErrPrecondition, "the name is taken: %s", err.Error())
 	}
 	return err
 }
@@ -253,9 +254,13 @@ func (p *Provider) landed(ctx context.Context, c *s3.Client, o owner) (removed b
 		return false, nil
 	}
 	const text = "the endpoint %s makes buckets in region %q; use an endpoint of region %q"
+	wrong := provider.ErrInvalidArgument // in the class
+	if o.endpoint == "" {
+		wrong = provider.ErrPrecondition // in the back end's configuration
+	}
 	empty, err := c.IsEmpty(ctx, o.bucket)
 	if err == nil && !empty {
-		return false, refuse(provider.ErrInvalidArgument, text+" (the bucket there holds data and is left alone)", p.endpointOf(o.record), where, o.region)
+		return false, refuse(wrong, text+" (the bucket there holds data and is left alone)", p.endpointOf(o.record), where, o.region)
 	}
 	if err == nil {
 		err = c.DeleteBucket(ctx, o.bucket)
@@ -263,7 +268,7 @@ func (p *Provider) landed(ctx context.Context, c *s3.Client, o owner) (removed b
 	if err != nil && s3.Code(err) != codeMissing {
 		return false, err
 	}
-	return true, refuse(provider.ErrInvalidArgument, text, p.endpointOf(o.record), where, o.region)
+	return true, refuse(wrong, text, p.endpointOf(o.record), where, o.region)
 }
 
 // GetBucket implements provider.Provider.

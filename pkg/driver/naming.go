@@ -151,7 +151,7 @@ func (d *Driver) alone(ctx context.Context, backend, bucketObject string, c call
 	for _, o := range objects {
 		same := c.claim != (provider.ClaimRef{}) && c.claim == (provider.ClaimRef{Namespace: o.Claim.Namespace, Name: o.Claim.Name})
 		switch {
-		case o.Name == bucketObject || o.BucketID != "" && !o.standsFor(backend, c.name) || o.BucketID == "" && !same:
+		case o.Name == bucketObject || o.BucketID != "" && !o.StandsFor(backend, c.name) || o.BucketID == "" && !same:
 			// Of two Buckets without a bucket ID and of different claims the mark has the
 			// first one win.
 			continue
@@ -181,7 +181,7 @@ func (d *Driver) leaving(ctx context.Context, bucketID string, id BucketID) erro
 	}
 	goes := false
 	for _, o := range objects {
-		if o.BucketID == "" || !o.standsFor(id.Backend, id.Bucket) {
+		if o.BucketID == "" || !o.StandsFor(id.Backend, id.Bucket) {
 			continue
 		}
 		if !o.Deleting {
@@ -195,9 +195,9 @@ func (d *Driver) leaving(ctx context.Context, bucketID string, id BucketID) erro
 	return nil
 }
 
-// standsFor reports whether the object's bucket ID may name that bucket. One that a
+// StandsFor reports whether the object's bucket ID may name that bucket. One that a
 // person wrote may leave the back end out.
-func (o BucketObject) standsFor(backend, name string) bool {
+func (o BucketObject) StandsFor(backend, name string) bool {
 	if id, err := ParseBucketID(o.BucketID); err == nil {
 		return id.Backend == backend && id.Bucket == name
 	}

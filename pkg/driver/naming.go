@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
@@ -132,7 +133,7 @@ type called struct {
 
 // needsCompanion is why a bucket's name cannot be other than COSI's.
 func (d *Driver) needsCompanion(bucket string) error {
-	return fmt.Errorf("bucket %s: %w: its class gives it a name of its own (bucketNamePrefix, bucketNameIncludeNamespace, bucketNameFrom), "+
+	return fmt.Errorf("bucket %s: %w: its class gives it a name of its own (bucketNamePrefix, bucketNameIncludeNamespace, bucketNameFrom), or gave, "+
 		"which takes the companion, and this driver runs without: start it with --companion=on in the cluster, and apply config/companion",
 		bucket, provider.ErrPrecondition)
 }
@@ -193,6 +194,29 @@ func (d *Driver) leaving(ctx context.Context, bucketID string, id BucketID) erro
 		return fmt.Errorf("bucket %s: %w: no Bucket with the bucket ID %s is being deleted", id.Bucket, provider.ErrPrecondition, quote(bucketID))
 	}
 	return nil
+}
+
+// cosisName matches the names that COSI gives to buckets, which end in a UID.
+var cosisName = regexp.MustCompile(`^(bucket|bc)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// leavingClaim is leaving where the Bucket object says nothing of names, as one that a
+// person wrote for a bucket that is named after a claim: by its record that is the
+// claim's. What cannot be read as the driver's, the deletion has its own word on.
+func (d *Driver) leavingClaim(ctx context.Context, backend Backend, ref provider.BucketRef, bucketID string, id BucketID) error {
+	if cosisName.MatchString(id.Bucket) {
+		return nil // it names no claim, and a look at each of those would cost calls
+	}
+	b, err := backend.Provider.GetBucket(ctx, ref)
+	switch {
+	case errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrPermissionDenied),
+		errors.Is(err, provider.ErrConflict), errors.Is(err, provider.ErrInvalidArgument):
+		return nil
+	case err != nil:
+		return fmt.Errorf("back end %s: %w", backend.Name, err)
+	case b.Claim == (provider.ClaimRef{}):
+		return nil
+	}
+	return d.leaving(ctx, bucketID, id)
 }
 
 // StandsFor reports whether the object's bucket ID may name that bucket. One that a

@@ -220,6 +220,7 @@ type Bucket struct {
 	VirtualHosted  bool
 	DeletionPolicy DeletionPolicy // as recorded; DeleteIfEmpty when it was not
 	Tenant         string         // whose buckets its owner owns; empty if it owns this one alone
+	Claim          ClaimRef       // that it is named after, as recorded; the zero value is none
 }
 
 // DeleteOptions says how far DeleteBucket may go.

@@ -156,7 +156,7 @@ func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[s
 		return fmt.Errorf("back end %s: %w", backend.Name, err)
 	}
 	if p.naming.verbatim() && !ref.AccessOnly {
-		if err := d.leavingClaim(ctx, backend, ref, bucketID, id); err != nil {
+		if err := d.leavingClaim(ctx, backend, ref, id); err != nil {
 			return err
 		}
 	}

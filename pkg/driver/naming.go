@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
@@ -173,36 +174,43 @@ func (d *Driver) alone(ctx context.Context, backend, bucketObject string, c call
 // object with that ID is being deleted, and no other one stands for it: a call that
 // comes late would delete the bucket of a later claim. The bucket's lock is held.
 func (d *Driver) leaving(ctx context.Context, bucketID string, id BucketID) error {
+	going, err := d.given(ctx, id)
+	if err == nil && !slices.Contains(going, bucketID) {
+		err = fmt.Errorf("bucket %s: %w: no Bucket with the bucket ID %s is being deleted", id.Bucket, provider.ErrPrecondition, quote(bucketID))
+	}
+	return err
+}
+
+// given refuses to delete a bucket for which a Bucket object stands that is not being
+// deleted. It returns the bucket IDs of those that are.
+func (d *Driver) given(ctx context.Context, id BucketID) (going []string, err error) {
 	if d.claims == nil {
-		return d.needsCompanion(id.Bucket)
+		return nil, d.needsCompanion(id.Bucket)
 	}
 	objects, err := d.claims.BucketObjects(ctx)
 	if err != nil {
-		return fmt.Errorf("bucket %s: whether another Bucket has it is not known: %w", id.Bucket, err)
+		return nil, fmt.Errorf("bucket %s: whether another Bucket has it is not known: %w", id.Bucket, err)
 	}
-	goes := false
 	for _, o := range objects {
 		if o.BucketID == "" || !o.StandsFor(id.Backend, id.Bucket) {
 			continue
 		}
 		if !o.Deleting {
-			return fmt.Errorf("bucket %s: %w: the Bucket %s, for %s, stands for it and is not being deleted", id.Bucket, provider.ErrPrecondition, o.Name, o.whose())
+			return nil, fmt.Errorf("bucket %s: %w: the Bucket %s, for %s, stands for it and is not being deleted", id.Bucket, provider.ErrPrecondition, o.Name, o.whose())
 		}
-		goes = goes || o.BucketID == bucketID
+		going = append(going, o.BucketID)
 	}
-	if !goes {
-		return fmt.Errorf("bucket %s: %w: no Bucket with the bucket ID %s is being deleted", id.Bucket, provider.ErrPrecondition, quote(bucketID))
-	}
-	return nil
+	return going, nil
 }
 
 // cosisName matches the names that COSI gives to buckets, which end in a UID.
 var cosisName = regexp.MustCompile(`^(bucket|bc)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// leavingClaim is leaving where the Bucket object says nothing of names, as one that a
-// person wrote for a bucket that is named after a claim: by its record that is the
-// claim's. What cannot be read as the driver's, the deletion has its own word on.
-func (d *Driver) leavingClaim(ctx context.Context, backend Backend, ref provider.BucketRef, bucketID string, id BucketID) error {
+// leavingClaim refuses to delete a bucket that is named after a claim by its record for
+// a Bucket object that says nothing of names, as one that a person wrote, while the
+// claim's own object stands for it. On what cannot be read as the driver's the deletion
+// has its own word.
+func (d *Driver) leavingClaim(ctx context.Context, backend Backend, ref provider.BucketRef, id BucketID) error {
 	if cosisName.MatchString(id.Bucket) {
 		return nil // it names no claim, and a look at each of those would cost calls
 	}
@@ -216,7 +224,8 @@ func (d *Driver) leavingClaim(ctx context.Context, backend Backend, ref provider
 	case b.Claim == (provider.ClaimRef{}):
 		return nil
 	}
-	return d.leaving(ctx, bucketID, id)
+	_, err = d.given(ctx, id)
+	return err
 }
 
 // StandsFor reports whether the object's bucket ID may name that bucket. One that a

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
 	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/s3"
 )
 
 // must lets the process look at the access once, and returns when to look again.
@@ -168,6 +169,32 @@ func TestScheduledRotation(t *testing.T) {
 	after(asked, every)
 	r.wantKeys(1, keyList{r.current()}, keyList{second})
 	r.wantEvents(3, ReasonCredentialsRotated, "has ended")
+}
+
+// TestRotationWithOwnBuckets: a key with which somebody made buckets outlives its rotation,
+// because they would go with it; the user hears which, and it ends when they are gone.
+func TestRotationWithOwnBuckets(t *testing.T) {
+	r := newRotating(t, startEmulator(t), emulator.CloudCloudscale, v1alpha1, 1, nil)
+	key := r.grant.Credentials
+	c, err := s3.New(s3.Config{Endpoint: r.grant.Buckets[0].Bucket.Endpoint, AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey.Reveal})
+	if err == nil {
+		err = c.CreateBucket(t.Context(), "made-by-hand")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.annotate(AnnotationRotateAt, "one")
+	r.must(r.first)
+	r.must(r.start())
+	r.wantKeys(2, keyList{key, r.current()}, nil)
+	r.wantEvents(1, ReasonRotationRefused, "the buckets made-by-hand were made with a key that would go")
+	r.wantEvents(0, ReasonCredentialsRotated, "")
+	if err := c.DeleteBucket(t.Context(), "made-by-hand"); err != nil {
+		t.Fatal(err)
+	}
+	r.must(r.start())
+	r.wantKeys(1, keyList{r.current()}, keyList{key})
+	r.wantEvents(1, ReasonCredentialsRotated, "has ended")
 }
 
 // TestRotationRefused: what somebody has to put right is said, and nothing is done.

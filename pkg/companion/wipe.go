@@ -84,20 +84,25 @@ func (v view) nobodyElses(ctx context.Context, b bucket, owner claim) error {
 	return nil
 }
 
-// bucketWithID finds the Bucket with that bucket ID. If another one stands for a
-// bucket of that name, too, that is an error.
+// bucketWithID finds the Bucket with that bucket ID. If another one may stand for that
+// bucket, too, that is an error.
 func (v view) bucketWithID(ctx context.Context, bucketID string) (bucket, error) {
 	name, err := driver.BucketName(bucketID)
 	if err != nil {
 		return bucket{}, err
 	}
+	id, idErr := driver.ParseBucketID(bucketID)
 	all, err := v.buckets(ctx)
 	if err != nil {
 		return bucket{}, err
 	}
 	var found []bucket
 	for _, b := range all {
-		if b.atCloud == name {
+		same := b.atCloud == name
+		if idErr == nil { // else it names no back end, and may be of any
+			same = driver.BucketObject{BucketID: b.id}.StandsFor(id.Backend, name)
+		}
+		if same {
 			found = append(found, b)
 		}
 	}

@@ -49,6 +49,10 @@ func TestWipeOnDelete(t *testing.T) {
 		"another claim has it":    {more: map[string]string{elsewhere: foreign(`{"existingBucketName": "bucket-u1"}`, `{"bucketReady": true, "bucketName": "bucket-u1"}`)}},
 		"another claim wants it":  {more: map[string]string{elsewhere: foreign(`{"existingBucketName": "bucket-u1"}`, `{}`)}},
 		"another claim elsewhere": {more: map[string]string{elsewhere: foreign(`{"bucketClassName": "k"}`, `{"bucketName": "bucket-u2"}`)}, want: true},
+		"another back end's": {want: true, more: map[string]string{cosiPath + "/buckets/other": `{"apiVersion": "objectstorage.k8s.io/v1alpha1", "kind": "Bucket",
+"metadata": {"name": "other", "uid": "b2"}, "spec": {"driverName": "cosi.zuber.dev"}, "status": {"bucketReady": true, "bucketID": "stackit/eu01/photos"}}`}},
+		"another region's": {more: map[string]string{cosiPath + "/buckets/other": `{"apiVersion": "objectstorage.k8s.io/v1alpha1", "kind": "Bucket",
+"metadata": {"name": "other", "uid": "b2"}, "spec": {"driverName": "cosi.zuber.dev"}, "status": {"bucketReady": true, "bucketID": "cloudscale/lpg/photos/owner"}}`}},
 		"another Bucket for it": {more: map[string]string{cosiPath + "/buckets/static": `{"apiVersion": "objectstorage.k8s.io/v1alpha1", "kind": "Bucket",
 "metadata": {"name": "static", "uid": "b2"}, "spec": {"driverName": "cosi.zuber.dev", "existingBucketID": "rma/photos"}}`}},
 	} {

@@ -53,6 +53,7 @@ func (c *Companion) work(ctx context.Context, keys *driver.Driver, p plan, self 
 		LeaderElectionNamespace:       c.config.Namespace,
 		LeaderElectionReleaseOnCancel: true, // its controllers have stopped by then
 		Cache:                         p.cache(),
+		NewCache:                      newStoppable(ctx),
 		Controller:                    ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {

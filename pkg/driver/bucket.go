@@ -115,8 +115,8 @@ func (d *Driver) pick(name string) (Backend, error) {
 //
 //   - ErrInvalidArgument for an ID that is not this driver's and for parameters
 //     that contradict the ID;
-//   - ErrPrecondition when unconfigured, when the class names the bucket and the
-//     cluster has no Bucket object that may delete it, when accesses to the bucket are live
+//   - ErrPrecondition when unconfigured, when the class names the bucket, or its
+//     record a claim, and the cluster has no Bucket object that may delete it, when accesses to the bucket are live
 //     and the grace that began with the first DeleteBucket has not run out, and
 //     when the bucket holds data that its policy gives up but the process-wide
 //     gate protects, unless Config.WipeOnDelete gives it up;
@@ -154,6 +154,11 @@ func (d *Driver) DeleteBucket(ctx context.Context, bucketID string, params map[s
 	ref, err := d.deletable(ctx, backend, id, p)
 	if err != nil {
 		return fmt.Errorf("back end %s: %w", backend.Name, err)
+	}
+	if p.naming.verbatim() && !ref.AccessOnly {
+		if err := d.leavingClaim(ctx, backend, ref, id); err != nil {
+			return err
+		}
 	}
 	policy, err := d.deletionPolicy(ctx, backend, ref, p)
 	if err != nil {

@@ -63,6 +63,7 @@ func (f *fake) CreateBucket(ctx context.Context, spec provider.BucketSpec) (prov
 		VirtualHosted:  spec.VirtualHosted,
 		DeletionPolicy: spec.DeletionPolicy,
 		Tenant:         spec.Tenant,
+		Claim:          spec.Claim,
 	}
 	f.spec = spec
 	f.buckets[spec.Name], f.claims[spec.Name] = b, spec.Claim

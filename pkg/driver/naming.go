@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
@@ -132,7 +134,7 @@ type called struct {
 
 // needsCompanion is why a bucket's name cannot be other than COSI's.
 func (d *Driver) needsCompanion(bucket string) error {
-	return fmt.Errorf("bucket %s: %w: its class gives it a name of its own (bucketNamePrefix, bucketNameIncludeNamespace, bucketNameFrom), "+
+	return fmt.Errorf("bucket %s: %w: its class gives it a name of its own (bucketNamePrefix, bucketNameIncludeNamespace, bucketNameFrom), or gave, "+
 		"which takes the companion, and this driver runs without: start it with --companion=on in the cluster, and apply config/companion",
 		bucket, provider.ErrPrecondition)
 }
@@ -151,7 +153,7 @@ func (d *Driver) alone(ctx context.Context, backend, bucketObject string, c call
 	for _, o := range objects {
 		same := c.claim != (provider.ClaimRef{}) && c.claim == (provider.ClaimRef{Namespace: o.Claim.Namespace, Name: o.Claim.Name})
 		switch {
-		case o.Name == bucketObject || o.BucketID != "" && !o.standsFor(backend, c.name) || o.BucketID == "" && !same:
+		case o.Name == bucketObject || o.BucketID != "" && !o.StandsFor(backend, c.name) || o.BucketID == "" && !same:
 			// Of two Buckets without a bucket ID and of different claims the mark has the
 			// first one win.
 			continue
@@ -163,7 +165,7 @@ func (d *Driver) alone(ctx context.Context, backend, bucketObject string, c call
 				c.name, provider.ErrPrecondition, o.Name, o.whose())
 		}
 		return fmt.Errorf("bucket %s: %w: it is that of the Bucket %s, for %s; use another name, or delete that Bucket",
-			c.name, provider.ErrAlreadyExists, o.Name, o.whose())
+			c.name, provider.ErrPrecondition, o.Name, o.whose())
 	}
 	return nil
 }
@@ -172,32 +174,63 @@ func (d *Driver) alone(ctx context.Context, backend, bucketObject string, c call
 // object with that ID is being deleted, and no other one stands for it: a call that
 // comes late would delete the bucket of a later claim. The bucket's lock is held.
 func (d *Driver) leaving(ctx context.Context, bucketID string, id BucketID) error {
+	going, err := d.given(ctx, id)
+	if err == nil && !slices.Contains(going, bucketID) {
+		err = fmt.Errorf("bucket %s: %w: no Bucket with the bucket ID %s is being deleted", id.Bucket, provider.ErrPrecondition, quote(bucketID))
+	}
+	return err
+}
+
+// given refuses to delete a bucket for which a Bucket object stands that is not being
+// deleted. It returns the bucket IDs of those that are.
+func (d *Driver) given(ctx context.Context, id BucketID) (going []string, err error) {
 	if d.claims == nil {
-		return d.needsCompanion(id.Bucket)
+		return nil, d.needsCompanion(id.Bucket)
 	}
 	objects, err := d.claims.BucketObjects(ctx)
 	if err != nil {
-		return fmt.Errorf("bucket %s: whether another Bucket has it is not known: %w", id.Bucket, err)
+		return nil, fmt.Errorf("bucket %s: whether another Bucket has it is not known: %w", id.Bucket, err)
 	}
-	goes := false
 	for _, o := range objects {
-		if o.BucketID == "" || !o.standsFor(id.Backend, id.Bucket) {
+		if o.BucketID == "" || !o.StandsFor(id.Backend, id.Bucket) {
 			continue
 		}
 		if !o.Deleting {
-			return fmt.Errorf("bucket %s: %w: the Bucket %s, for %s, stands for it and is not being deleted", id.Bucket, provider.ErrPrecondition, o.Name, o.whose())
+			return nil, fmt.Errorf("bucket %s: %w: the Bucket %s, for %s, stands for it and is not being deleted", id.Bucket, provider.ErrPrecondition, o.Name, o.whose())
 		}
-		goes = goes || o.BucketID == bucketID
+		going = append(going, o.BucketID)
 	}
-	if !goes {
-		return fmt.Errorf("bucket %s: %w: no Bucket with the bucket ID %s is being deleted", id.Bucket, provider.ErrPrecondition, quote(bucketID))
-	}
-	return nil
+	return going, nil
 }
 
-// standsFor reports whether the object's bucket ID may name that bucket. One that a
+// cosisName matches the names that COSI gives to buckets, which end in a UID.
+var cosisName = regexp.MustCompile(`^(bucket|bc)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// leavingClaim refuses to delete a bucket that is named after a claim by its record for
+// a Bucket object that says nothing of names, as one that a person wrote, while the
+// claim's own object stands for it. On what cannot be read as the driver's the deletion
+// has its own word.
+func (d *Driver) leavingClaim(ctx context.Context, backend Backend, ref provider.BucketRef, id BucketID) error {
+	if cosisName.MatchString(id.Bucket) {
+		return nil // it names no claim, and a look at each of those would cost calls
+	}
+	b, err := backend.Provider.GetBucket(ctx, ref)
+	switch {
+	case errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrPermissionDenied),
+		errors.Is(err, provider.ErrConflict), errors.Is(err, provider.ErrInvalidArgument):
+		return nil
+	case err != nil:
+		return fmt.Errorf("back end %s: %w", backend.Name, err)
+	case b.Claim == (provider.ClaimRef{}):
+		return nil
+	}
+	_, err = d.given(ctx, id)
+	return err
+}
+
+// StandsFor reports whether the object's bucket ID may name that bucket. One that a
 // person wrote may leave the back end out.
-func (o BucketObject) standsFor(backend, name string) bool {
+func (o BucketObject) StandsFor(backend, name string) bool {
 	if id, err := ParseBucketID(o.BucketID); err == nil {
 		return id.Backend == backend && id.Bucket == name
 	}

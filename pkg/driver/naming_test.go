@@ -195,10 +195,10 @@ func TestOneBucketObjectAlone(t *testing.T) {
 		"an earlier claim's, being deleted":     {BucketObject{Name: uid0, BucketID: here, Claim: old, Deleting: true}, provider.ErrPrecondition, "wait until that Bucket is gone"},
 		"an earlier claim's, kept":              {BucketObject{Name: uid0, BucketID: here, Claim: old}, provider.ErrPrecondition, "delete that Bucket"},
 		"an earlier claim's, without an ID yet": {BucketObject{Name: uid0, Claim: old, Deleting: true}, provider.ErrPrecondition, "BucketClaim prod/photos"},
-		"another claim's":                       {BucketObject{Name: uid0, BucketID: here, Claim: other}, provider.ErrAlreadyExists, "BucketClaim other/claim"},
+		"another claim's":                       {BucketObject{Name: uid0, BucketID: here, Claim: other}, provider.ErrPrecondition, "BucketClaim other/claim"},
 		"another claim's, being deleted":        {BucketObject{Name: uid0, BucketID: here, Claim: other, Deleting: true}, provider.ErrPrecondition, "being deleted"},
 		"another claim's, without an ID yet":    {BucketObject{Name: uid0, Claim: other}, nil, ""},
-		"nobody's, by a short ID":               {BucketObject{Name: "static", BucketID: "rma/photos"}, provider.ErrAlreadyExists, "no BucketClaim"},
+		"nobody's, by a short ID":               {BucketObject{Name: "static", BucketID: "rma/photos"}, provider.ErrPrecondition, "no BucketClaim"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &objects{claims: map[string]Claim{uid1: mine}, buckets: []BucketObject{c.object}}
@@ -243,6 +243,69 @@ func TestLateDeletion(t *testing.T) {
 			d, f := oneBackend(t, func(cfg *Config) { cfg.Claims, cfg.ClusterID = c.claims, "c1" })
 			f.buckets["photos"] = provider.Bucket{BucketRef: provider.BucketRef{Name: "photos", Region: "rma", OwnerID: "owner1"}}
 			err := d.DeleteBucket(t.Context(), id, class(nameOf, "claim"))
+			if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v", err)
+			}
+			if gone := len(f.buckets) == 0; gone != (c.want == nil) {
+				t.Errorf("the bucket is gone: %t", gone)
+			}
+		})
+	}
+}
+
+// unreadable is a provider whose buckets cannot be read.
+type unreadable struct {
+	*fake
+	err error
+}
+
+func (u unreadable) GetBucket(context.Context, provider.BucketRef) (provider.Bucket, error) {
+	return provider.Bucket{}, u.err
+}
+
+// TestStaticBucketOfAClaim: a Bucket object that a person wrote, whose class says nothing
+// of names, deletes no bucket that is a claim's by its record.
+func TestStaticBucketOfAClaim(t *testing.T) {
+	const id, short = "cloudscale/rma/photos/owner1", "cloudscale/rma/photos"
+	owner := BucketObject{Name: "bucket-u1", BucketID: id, Claim: Claim{Namespace: testNS, Name: testClaim, UID: "u1"}}
+	static := BucketObject{Name: "static", BucketID: short, Deleting: true}
+	gone := owner
+	gone.Deleting = true
+	claim := provider.ClaimRef{Namespace: testNS, Name: testClaim}
+	for name, c := range map[string]struct {
+		claims  Claims
+		claim   provider.ClaimRef
+		bucket  string
+		failing error
+		want    error
+		says    string
+	}{
+		"the claim has it":                {&objects{buckets: []BucketObject{owner, static}}, claim, "photos", nil, provider.ErrPrecondition, "bucket-u1"},
+		"the claim gives it up, too":      {&objects{buckets: []BucketObject{gone, static}}, claim, "photos", nil, nil, ""},
+		"no claim has it":                 {&objects{buckets: []BucketObject{static}}, claim, "photos", nil, nil, ""},
+		"the cluster cannot be asked":     {nil, claim, "photos", nil, provider.ErrPrecondition, "--companion=on"},
+		"it is named after no claim":      {nil, provider.ClaimRef{}, "photos", nil, nil, ""},
+		"COSI gave the name":              {nil, provider.ClaimRef{}, uid1, errors.New("it was asked"), nil, ""},
+		"its record cannot be read":       {&objects{buckets: []BucketObject{static}}, claim, "photos", provider.ErrUnavailable, provider.ErrUnavailable, ""},
+		"it is gone":                      {nil, claim, "", nil, nil, ""},
+		"the record is somebody else's":   {nil, claim, "photos", provider.ErrPermissionDenied, nil, ""},
+		"its record is about to be one's": {nil, claim, "photos", provider.ErrConflict, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, f := oneBackend(t, func(cfg *Config) {
+				cfg.Claims = c.claims
+				if c.failing != nil {
+					cfg.Backends[0].Provider = unreadable{cfg.Backends[0].Provider.(*fake), c.failing}
+				}
+			})
+			if c.bucket != "" {
+				f.buckets[c.bucket] = provider.Bucket{BucketRef: provider.BucketRef{Name: c.bucket, Region: "rma", OwnerID: "owner1"}, Claim: c.claim}
+			}
+			named := short
+			if c.bucket == uid1 {
+				named = "cloudscale/rma/" + uid1
+			}
+			err := d.DeleteBucket(t.Context(), named, class("bucketDeletionPolicy", "DeleteIfEmpty"))
 			if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v", err)
 			}

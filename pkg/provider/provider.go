@@ -33,8 +33,10 @@ type Provider interface {
 	// CreateBucket makes sure that the bucket exists, carries the driver's mark
 	// and answers at its region's endpoint. A bucket that carries the mark is
 	// adopted. Errors: ErrAlreadyExists when the name belongs to someone else, be it
-	// another cluster or another claim (the bucket stays untouched), or the marked
-	// bucket was made with other parameters; ErrConflict when another process is making it at this moment
+	// another claim (the bucket stays untouched), or the marked bucket was made with
+	// other parameters, and ErrPrecondition instead where somebody can change that, as
+	// when it is another cluster's, or another claim's and was never made;
+	// ErrConflict when another process is making it at this moment
 	// or its mark is ambiguous; ErrQuotaExceeded; ErrUnsupported for a tenant where
 	// owners cannot be shared.
 	CreateBucket(ctx context.Context, spec BucketSpec) (Bucket, error)
@@ -218,6 +220,7 @@ type Bucket struct {
 	VirtualHosted  bool
 	DeletionPolicy DeletionPolicy // as recorded; DeleteIfEmpty when it was not
 	Tenant         string         // whose buckets its owner owns; empty if it owns this one alone
+	Claim          ClaimRef       // that it is named after, as recorded; the zero value is none
 }
 
 // DeleteOptions says how far DeleteBucket may go.

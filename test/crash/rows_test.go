@@ -72,6 +72,7 @@ func rows() []row {
 		{name: "create for a claim again", cluster: "blue", before: []rpc{prods, grant(alice, rw, "one")}, run: prods, cold: true},
 		{name: "create for another claim", cluster: "blue", before: []rpc{prods}, run: tests, cold: true},
 		{name: "create for a claim, abandoned", cluster: "blue", run: prods, abandoned: true},
+		{name: "create for a claim whose class is corrected", on: sharing, cluster: "blue", before: []rpc{unmade("prod", "one")}, run: prods, cold: true},
 		{name: "delete, made for a claim", cluster: "blue", before: []rpc{prods, grant(alice, rw, "one")}, run: remove("one"), cold: true},
 
 		{name: "existing", before: []rpc{one, grant(alice, ro, "one")}, run: existing("one"), cold: true},
@@ -139,8 +140,10 @@ func rows() []row {
 
 // ofTenant makes a bucket of a tenant.
 func ofTenant(bucket string, class ...string) rpc {
-	return create(bucket, append([]string{"objectsUser=tenant", "tenant=team"}, class...)...)
+	return create(bucket, append(team(), class...)...)
 }
+
+func team() []string { return []string{"objectsUser=tenant", "tenant=team"} }
 
 func tenantRows() []row {
 	const rw, ro = provider.ReadWrite, provider.ReadOnly
@@ -156,6 +159,10 @@ func tenantRows() []row {
 		{name: "create for a tenant again", before: []rpc{one, two}, run: one, cold: true},
 		{name: "create for a tenant, abandoned", run: one, abandoned: true},
 		{name: "create for a tenant with buckets, abandoned", before: []rpc{two}, run: one, abandoned: true},
+		{
+			name: "create for a tenant's claim whose class is corrected", cluster: "blue",
+			before: []rpc{unmade("prod", "one", team()...), two}, run: createFor("prod", "one", team()...), cold: true,
+		},
 		{name: "create for another tenant", before: []rpc{one, two}, run: others},
 		{name: "create of a tenant's for nobody", before: []rpc{one, two}, run: nobodys},
 		{name: "create for a tenant under a foreign name", before: []rpc{two, taken()}, run: foreign},

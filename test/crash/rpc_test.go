@@ -174,13 +174,23 @@ func create(bucket string, class ...string) rpc {
 }
 
 // createFor makes the bucket of the claim of that name.
-func createFor(namespace, bucket string) rpc {
+func createFor(namespace, bucket string, class ...string) rpc {
 	r := create(bucket)
 	r.what = "create " + bucket + " for " + namespace
 	r.do = func(ctx context.Context, l *life, p *process) (outcome, error) {
-		b, err := p.CreateBucket(ctx, namespace+"."+bucket, map[string]string{"region": l.region(), "bucketNameFrom": "claim"})
+		params := parameters(class)
+		params["region"], params["bucketNameFrom"] = l.region(), "claim"
+		b, err := p.CreateBucket(ctx, namespace+"."+bucket, params)
 		return outcome{bucketID: b.ID}, err
 	}
+	return r
+}
+
+// unmade begins with the bucket of a claim, and gets no further than its record,
+// because nobody answers at the endpoint of its class.
+func unmade(namespace, bucket string, class ...string) rpc {
+	r := createFor(namespace, bucket, append(class, "endpointURL=http://127.0.0.1:1")...)
+	r.want = provider.ErrUnavailable
 	return r
 }
 

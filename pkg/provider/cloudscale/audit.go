@@ -191,11 +191,34 @@ func (p *Provider) wrongRegion(ctx context.Context, o owner) ([]fault, error) {
 		}
 		return []fault{f}, nil
 	}
-	return []fault{f.by(func(ctx context.Context) error {
-		tags := maps.Clone(o.user.tags)
-		tags[tag] = where
-		return p.updateTags(ctx, o.id, tags)
-	})}, nil
+	return []fault{f.by(func(ctx context.Context) error { return p.correctRegion(ctx, o, tag, where) })}, nil
+}
+
+// correctRegion sets the tag of the owner that names its bucket's region. The API
+// replaces all tags at once, and others record buckets of the tenant meanwhile.
+func (p *Provider) correctRegion(ctx context.Context, o owner, tag, region string) error {
+	if o.tenant != "" {
+		unlock, err := p.tenants.lock(ctx, o.tenant)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	u, err := p.getUser(ctx, o.id)
+	if err != nil {
+		return absentIsFine(err)
+	}
+	if o.tenant == "" && !p.isOwner(u, o.bucket) {
+		return nil
+	}
+	if o.tenant != "" {
+		if _, ok, err := p.tenantOwner(u, o.bucket); err != nil || !ok {
+			return err
+		}
+	}
+	tags := maps.Clone(u.tags)
+	tags[tag] = region
+	return p.updateTags(ctx, o.id, tags)
 }
 
 // whereIs looks for the owner's bucket in every region.
@@ -247,7 +270,7 @@ func (p *Provider) faultsOf(ctx context.Context, o owner) ([]fault, error) {
 	}
 	ignored, err := c.IgnoresPublicACLs(ctx, o.bucket)
 	switch err := s3Error(ctx, err); {
-	case errors.Is(err, provider.ErrUnsupported):
+	case lacks(err):
 	case err != nil:
 		return nil, err
 	case !ignored:

@@ -144,7 +144,12 @@ func (p *Provider) policyFaults(l *ledger) ([]fault, error) {
 	for _, id := range l.astray {
 		faults = append(faults, finding(provider.DriftRegion, of(id), fmt.Sprintf("the tags of objects user %s record the bucket in another region", id), repairRemedy).by(
 			func(ctx context.Context) error {
-				return p.record(ctx, id, l.bucket, func(m *membership) { m.region = l.region })
+				return p.record(ctx, id, func(a *access) {
+					if m := a.buckets[l.bucket]; m.owner == ownerTag(l.id) {
+						m.region = l.region
+						a.buckets[l.bucket] = m
+					}
+				})
 			}))
 	}
 	for _, a := range l.lost {
@@ -153,7 +158,12 @@ func (p *Provider) policyFaults(l *ledger) ([]fault, error) {
 		if l.proved {
 			f.Remedy = repairRemedy
 			f = f.by(func(ctx context.Context) error {
-				return p.record(ctx, a.id, l.bucket, func(m *membership) { *m = a.membership })
+				return p.record(ctx, a.id, func(found *access) {
+					// A record that came meanwhile is newer than the policy that was read.
+					if found.buckets[l.bucket].owner != ownerTag(l.id) {
+						found.buckets[l.bucket] = a.membership
+					}
+				})
 			})
 		}
 		faults = append(faults, f)
@@ -206,16 +216,11 @@ func ownerStatement(o owner) string {
 	return string(text)
 }
 
-// record changes what the tags of an access say of one bucket.
-func (p *Provider) record(ctx context.Context, id, bucket string, change func(*membership)) error {
+// record changes what the tags of an access say, as they are by then.
+func (p *Provider) record(ctx context.Context, id string, change func(*access)) error {
 	u, err := p.getUser(ctx, id)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = p.amend(ctx, recordedAccess(u), change)
 	}
-	_, err = p.amend(ctx, recordedAccess(u), func(a *access) {
-		m := a.buckets[bucket]
-		change(&m)
-		a.buckets[bucket] = m
-	})
-	return err
+	return absentIsFine(err)
 }

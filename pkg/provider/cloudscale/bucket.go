@@ -110,10 +110,26 @@ func (p *Provider) raced(ctx context.Context, mine owner, asked record, taken er
 			return o.differs(asked)
 		}
 	}
-	if len(found) > 0 {
+	if len(found) > 0 || p.tenantHas(ctx, mine) {
 		return refuse(provider.ErrConflict, "another call makes it at this moment; repeat the call")
 	}
 	return taken
+}
+
+// tenantHas reports whether another objects user of the tenant has the bucket, whose
+// record another process can have written over. The repetition adopts it.
+func (p *Provider) tenantHas(ctx context.Context, mine owner) bool {
+	if mine.tenant == "" {
+		return false
+	}
+	users, err := p.usersOfTenant(ctx, mine.tenant)
+	return err == nil && slices.ContainsFunc(users, func(u user) bool {
+		if u.id == mine.id {
+			return false
+		}
+		owned, err := p.owned(ctx, unrecordedOwner(u, mine.bucket, mine.region))
+		return err == nil && slices.Contains(owned, mine.bucket)
+	})
 }
 
 // ensureOwner finds the bucket's owner or makes it. When calls at the same time made
@@ -131,7 +147,8 @@ func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made
 		}
 	}
 	if err == nil {
-		return o, false, false, o.differs(asked)
+		o, err = p.agreed(ctx, o, asked)
+		return o, false, false, err
 	}
 	if !errors.Is(err, provider.ErrNotFound) {
 		return owner{}, false, false, takenBy(err)
@@ -159,11 +176,12 @@ func (p *Provider) ensureOwner(ctx context.Context, asked record) (o owner, made
 	return owner{user: u, record: asked}, true, len(found) > 1, nil
 }
 
-// takenBy makes ErrAlreadyExists of an otherClusterError; other errors stay.
+// takenBy makes ErrPrecondition of an otherClusterError: who starts the driver with the
+// right ID has it. Other errors stay.
 func takenBy(err error) error {
 	var other *otherClusterError
 	if errors.As(err, &other) {
-		return refuse(provider.ErrAlreadyExists, "the name is taken: %s", err.Error())
+		return refuse(provider.ErrPrecondition, "the name is taken: %s", err.Error())
 	}
 	return err
 }
@@ -236,9 +254,13 @@ func (p *Provider) landed(ctx context.Context, c *s3.Client, o owner) (removed b
 		return false, nil
 	}
 	const text = "the endpoint %s makes buckets in region %q; use an endpoint of region %q"
+	wrong := provider.ErrInvalidArgument // in the class
+	if o.endpoint == "" {
+		wrong = provider.ErrPrecondition // in the back end's configuration
+	}
 	empty, err := c.IsEmpty(ctx, o.bucket)
 	if err == nil && !empty {
-		return false, refuse(provider.ErrInvalidArgument, text+" (the bucket there holds data and is left alone)", p.endpointOf(o.record), where, o.region)
+		return false, refuse(wrong, text+" (the bucket there holds data and is left alone)", p.endpointOf(o.record), where, o.region)
 	}
 	if err == nil {
 		err = c.DeleteBucket(ctx, o.bucket)
@@ -246,7 +268,7 @@ func (p *Provider) landed(ctx context.Context, c *s3.Client, o owner) (removed b
 	if err != nil && s3.Code(err) != codeMissing {
 		return false, err
 	}
-	return true, refuse(provider.ErrInvalidArgument, text, p.endpointOf(o.record), where, o.region)
+	return true, refuse(wrong, text, p.endpointOf(o.record), where, o.region)
 }
 
 // GetBucket implements provider.Provider.
@@ -274,7 +296,7 @@ func (p *Provider) present(ctx context.Context, ref provider.BucketRef) (owner, 
 	if err != nil {
 		return owner{}, err
 	}
-	loc, err := p.locate(ctx, &o)
+	loc, err := p.locateOrUnmade(ctx, &o)
 	if err != nil {
 		return owner{}, err
 	}

@@ -46,11 +46,11 @@ func TestClustersRace(t *testing.T) {
 		if id == winner {
 			continue
 		}
-		if !errors.Is(errs[id], provider.ErrAlreadyExists) && !errors.Is(errs[id], provider.ErrConflict) {
+		if !errors.Is(errs[id], provider.ErrPrecondition) && !errors.Is(errs[id], provider.ErrConflict) {
 			t.Errorf("the loser got %v", errs[id])
 		}
 		_, err := c.provider(func(config *Config) { config.ClusterID = id }).CreateBucket(t.Context(), spec)
-		c.want(err, provider.ErrAlreadyExists, winner, "the BucketClaim "+winner+"/c")
+		c.want(err, provider.ErrPrecondition, winner, "the BucketClaim "+winner+"/c")
 	}
 }
 

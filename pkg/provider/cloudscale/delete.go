@@ -65,7 +65,7 @@ func (p *Provider) deleteBucket(ctx context.Context, ref provider.BucketRef, opt
 	if err != nil {
 		return err
 	}
-	loc, err := p.locate(ctx, &o)
+	loc, err := p.locateOrUnmade(ctx, &o)
 	if err != nil {
 		return err
 	}

@@ -156,7 +156,25 @@ func s3Error(ctx context.Context, err error) error {
 	if remedy != "" {
 		remedy = "; " + remedy
 	}
-	return refuse(sentinel, "%s%s", err, remedy)
+	sorted := refuse(sentinel, "%s%s", err, remedy)
+	if notImplemented(s3.Code(err)) {
+		return &lackError{sorted}
+	}
+	return sorted
+}
+
+func notImplemented(code string) bool { return code == "NotImplemented" || code == "MethodNotAllowed" }
+
+// lackError is the ErrPrecondition of what an endpoint does not implement, and may
+// with its next release.
+type lackError struct{ error }
+
+func (e *lackError) Unwrap() error { return e.error }
+
+// lacks reports whether an endpoint has said that it does not implement something.
+func lacks(err error) bool {
+	var lack *lackError
+	return errors.As(err, &lack)
 }
 
 // s3Sentinel returns the sentinel of an S3 error and what can be done about it.
@@ -180,7 +198,7 @@ func s3Sentinel(err error) (remedy string, sentinel error) {
 	case "BucketAlreadyExists", "BucketAlreadyOwnedByYou":
 		return "", provider.ErrAlreadyExists
 	case "NotImplemented", "MethodNotAllowed":
-		return "", provider.ErrUnsupported
+		return "the endpoint does not implement it", provider.ErrPrecondition
 	}
 	switch status := s3.StatusCode(err); {
 	case status == http.StatusMovedPermanently && namesBucket(err):

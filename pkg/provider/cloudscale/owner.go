@@ -174,6 +174,7 @@ func (p *Provider) bucket(o owner) provider.Bucket {
 		VirtualHosted:  o.virtualHosted,
 		DeletionPolicy: o.policy,
 		Tenant:         o.tenant,
+		Claim:          o.claim,
 	}
 }
 

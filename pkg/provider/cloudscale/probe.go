@@ -116,7 +116,7 @@ func (p *Provider) honours(ctx context.Context, o owner) error {
 
 // doubt makes an endpoint that turns out to lack policies be probed again.
 func (p *Provider) doubt(o owner, err error) error {
-	if !errors.Is(err, provider.ErrUnsupported) {
+	if !lacks(err) {
 		return err
 	}
 	p.probes.forget(p.endpointOf(o.record))
@@ -321,7 +321,7 @@ func (t trial) run(ctx context.Context) (seen string, err error) {
 		return "", err
 	}
 	switch err := t.p.setPolicy(ctx, t.owner, t.o, policy, true); {
-	case errors.Is(err, provider.ErrUnsupported), errors.Is(err, provider.ErrPrecondition), errors.Is(err, provider.ErrPermissionDenied):
+	case errors.Is(err, provider.ErrPrecondition), errors.Is(err, provider.ErrPermissionDenied):
 		return "it refuses a policy: " + err.Error(), nil
 	case err != nil:
 		return "", err

@@ -114,3 +114,30 @@ func TestAnswersInFrontOfTheCloud(t *testing.T) {
 		})
 	}
 }
+
+// What an endpoint does not implement it may learn: the call is repeated, so that
+// nobody has to make a claim anew after the cloud's next release.
+func TestNotImplementedIsNotFinal(t *testing.T) {
+	for _, code := range []string{"NotImplemented", "MethodNotAllowed"} {
+		c := newCloud(t, emulator.Options{})
+		remove := c.Inject(emulator.Fault{Operation: "CreateBucket", Status: http.StatusNotImplemented, Body: "<Error><Code>" + code + "</Code></Error>"})
+		_, err := c.CreateBucket(t.Context(), provider.BucketSpec{Name: "bucket", Region: "rma"})
+		c.want(err, provider.ErrPrecondition, code)
+		remove()
+		c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
+	}
+}
+
+// An endpoint of another region is the fault of whoever named it: the class, which
+// stays wrong, or the back end's configuration.
+func TestEndpointOfAnotherRegionIsWhose(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	swapped := c.provider(func(config *Config) {
+		config.Endpoints = map[string]string{"rma": c.cs.Endpoints["lpg"], "lpg": c.cs.Endpoints["rma"]}
+	})
+	_, err := swapped.CreateBucket(t.Context(), provider.BucketSpec{Name: "bucket", Region: "rma"})
+	c.want(err, provider.ErrPrecondition, "use an endpoint of region")
+	_, err = c.CreateBucket(t.Context(), provider.BucketSpec{Name: "bucket", Region: "rma", Endpoint: c.cs.Endpoints["lpg"]})
+	c.want(err, provider.ErrInvalidArgument, "use an endpoint of region")
+	c.wantLeft()
+}

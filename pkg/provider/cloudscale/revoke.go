@@ -254,7 +254,7 @@ func (p *Provider) tidy(ctx context.Context, b provider.BucketRef) error {
 		return nil
 	}
 	err = p.syncIfPresent(ctx, o, "")
-	if errors.Is(err, provider.ErrUnsupported) {
+	if lacks(err) {
 		return nil // an endpoint without policies names nobody
 	}
 	return err

@@ -74,12 +74,16 @@ func (p *Provider) owned(ctx context.Context, o owner) ([]string, error) {
 	return who.Buckets, err
 }
 
-// standing checks, after the bucket was made, that its owner still is. Another
+// standing checks, after the bucket was made, that its owner still is, and records it
+// as before: see agreed. Another
 // call that made an owner at the same time may have removed this one, whose key
 // goes on working for a while where keys are removed late. The bucket is then
 // taken back, since nobody could delete it later.
 func (p *Provider) standing(ctx context.Context, o owner) error {
 	u, err := p.getUser(ctx, o.id)
+	if err == nil {
+		err = p.recordsStill(u, o)
+	}
 	if err == nil && o.tenant != "" {
 		err = p.keepRecord(ctx, u, o.record)
 	}

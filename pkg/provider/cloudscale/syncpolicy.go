@@ -2,7 +2,6 @@ package cloudscale
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -78,7 +77,7 @@ func (p *Provider) setPolicy(ctx context.Context, c *s3.Client, o owner, policy 
 	if first && !o.theirs {
 		err := s3Error(ctx, c.IgnorePublicACLs(ctx, o.bucket))
 		// An endpoint without the switch still has the Deny of the policy.
-		if err != nil && !errors.Is(err, provider.ErrUnsupported) {
+		if err != nil && !lacks(err) {
 			return err
 		}
 	}

@@ -22,7 +22,8 @@ func (p *Provider) ensureTenant(ctx context.Context, asked record) (o owner, mad
 	case len(found) == 0 && len(others) > 0:
 		return owner{}, false, false, takenBy(p.otherCluster(others[0], asked.bucket))
 	case len(found) == 1:
-		return found[0], false, false, found[0].differs(asked)
+		o, err = p.agreed(ctx, found[0], asked)
+		return o, false, false, err
 	case len(found) > 1:
 		o, err := p.settleMade(ctx, asked.bucket)
 		var open *noneHolds
@@ -30,14 +31,16 @@ func (p *Provider) ensureTenant(ctx context.Context, asked record) (o owner, mad
 			return elected(open.found, asked)
 		}
 		if err == nil {
-			err = o.differs(asked)
+			o, err = p.agreed(ctx, o, asked)
 		}
 		return o, false, false, err
 	}
 	own, err := p.theOwner(ctx, asked.bucket)
 	switch {
 	case err == nil:
-		return owner{}, false, false, own.differs(asked)
+		// It differs at least by the tenant.
+		_, err = p.agreed(ctx, own, asked)
+		return owner{}, false, false, err
 	case !errors.Is(err, provider.ErrNotFound):
 		return owner{}, false, false, takenBy(err)
 	}

@@ -140,7 +140,7 @@ func clustersAreApart(ctx context.Context, s *session) (err error) {
 	for _, other := range all[1:] {
 		for _, spec := range []provider.BucketSpec{s.named(b.Name, claim), s.spec(b.Name)} {
 			_, err := other.CreateBucket(ctx, spec)
-			if err := mentions("CreateBucket of another cluster's bucket", err, provider.ErrAlreadyExists, b.Name, mine, claim.String()); err != nil {
+			if err := mentions("CreateBucket of another cluster's bucket", err, provider.ErrPrecondition, b.Name, mine, claim.String()); err != nil {
 				return err
 			}
 		}

@@ -144,7 +144,7 @@ func TestAnotherAdminIsTold(t *testing.T) {
 	other := c.provider(t, func(config *Config) { config.AdminGroupID, config.Regions = g.id, []string{testRegion} })
 	_, create := other.CreateBucket(t.Context(), spec("bucket-1"))
 	_, get := other.GetBucket(t.Context(), refOf("bucket-1"))
-	if !errors.Is(create, provider.ErrAlreadyExists) || !errors.Is(get, provider.ErrPermissionDenied) {
+	if !errors.Is(create, provider.ErrPrecondition) || !errors.Is(get, provider.ErrPermissionDenied) {
 		t.Errorf("%v; %v", create, get)
 	}
 	for _, err := range []error{create, get} {

@@ -279,3 +279,54 @@ func TestAuditEnds(t *testing.T) {
 		t.Errorf("%d calls", len(calls))
 	}
 }
+
+// TestAuditOfClusters: what carries another cluster's ID is neither told nor touched,
+// also by who is handed a finding of that cluster's.
+func TestAuditOfClusters(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	in := func(cluster string) *Provider {
+		return c.provider(t, func(config *Config) { config.ClusterID = cluster })
+	}
+	blue := in("blue")
+	mustCreate(t, blue, auditedBucket)
+	mustGrant(t, blue, testAccount, auditedBucket, provider.ReadOnly)
+	policy := func() (text string) {
+		c.admin(t, blue, func(client *s3.Client) (err error) {
+			text, err = client.Policy(t.Context(), auditedBucket)
+			return err
+		})
+		return text
+	}
+	good := policy()
+	drifted := strings.Replace(good, `"s3:GetObject"`, `"s3:PutObject"`, 1)
+	if drifted == good {
+		t.Fatalf("nothing drifts in %s", good)
+	}
+	c.admin(t, blue, func(client *s3.Client) error { return client.SetPolicy(t.Context(), auditedBucket, drifted) })
+	audit := func(p *Provider) (found []provider.Finding) {
+		for f, err := range p.Audit(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, f)
+		}
+		return found
+	}
+	found := audit(in("blue"))
+	if len(found) != 1 || found[0].Drift != provider.DriftPolicy {
+		t.Fatalf("its own cluster finds %+v", found)
+	}
+	for _, other := range []string{"green", ""} {
+		p := in(other)
+		if strange := audit(p); len(strange) > 0 {
+			t.Errorf("cluster %q finds %+v", other, strange)
+		}
+		_ = p.Repair(t.Context(), found[0]) // it may say whose it is
+		if policy() != drifted {
+			t.Errorf("cluster %q has repaired it", other)
+		}
+	}
+	if err := in("blue").Repair(t.Context(), found[0]); err != nil || policy() != good {
+		t.Errorf("%v, %s", err, policy())
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
 	"github.com/zuber-storage/zuber/pkg/s3"
@@ -259,7 +260,9 @@ func (b *bucket) describe() provider.Bucket {
 	if where == "" {
 		where = b.regional.String()
 	}
+	namespace, claim, _ := strings.Cut(b.claim, "/")
 	return provider.Bucket{
+		Claim:     provider.ClaimRef{Namespace: namespace, Name: claim},
 		BucketRef: b.BucketRef, Endpoint: where, SigningRegion: b.Region,
 		VirtualHosted: b.virtualHosted, DeletionPolicy: b.policy,
 	}

@@ -73,8 +73,9 @@ func (p *Provider) ensureBucket(ctx context.Context, ref provider.BucketRef, spe
 			// Nobody else has a key that could have closed it.
 			return nil, err
 		}
-		// Text only: a bucket that the admin may not read belongs to somebody else.
-		return nil, refuse(provider.ErrAlreadyExists, "%s", err)
+		// Text only: a bucket that the admin may not read belongs to somebody else, who
+		// may let it in.
+		return nil, refuse(provider.ErrPrecondition, "%s", err)
 	}
 	if err != nil {
 		return nil, err
@@ -83,7 +84,8 @@ func (p *Provider) ensureBucket(ctx context.Context, ref provider.BucketRef, spe
 		return b, p.adopt(ctx, b, asked)
 	}
 	if p.marked(b) {
-		return nil, refuse(provider.ErrAlreadyExists, "the name is taken: %s", p.whose(b.tags))
+		// Who starts the driver with the right ID has it.
+		return nil, refuse(provider.ErrPrecondition, "the name is taken: %s", p.whose(b.tags))
 	}
 	announcements, err := p.claimable(ctx, b)
 	if err != nil {
@@ -91,7 +93,7 @@ func (p *Provider) ensureBucket(ctx context.Context, ref provider.BucketRef, spe
 	}
 	if len(announcements) == 0 {
 		return nil, refuse(provider.ErrAlreadyExists,
-			"the project has a bucket of this name without the mark of driver %s; use another name, or remove that bucket", p.config.DriverName)
+			"the project has a bucket of this name without the mark of driver %s; use another name", p.config.DriverName)
 	}
 	err = p.change(ctx, b, func(m *marks) { m.record, m.intent = asked, announcements[0] })
 	if err != nil {

@@ -76,7 +76,7 @@ func TestShutOutOfItsOwnBucket(t *testing.T) {
 	c.admin(t, p, func(client *s3.Client) error {
 		return client.SetPolicy(t.Context(), "bucket-1", closed("bucket-1", gone.urn))
 	})
-	if _, err = c.provider(t).CreateBucket(t.Context(), spec("bucket-1")); !errors.Is(err, provider.ErrAlreadyExists) {
+	if _, err = c.provider(t).CreateBucket(t.Context(), spec("bucket-1")); !errors.Is(err, provider.ErrPrecondition) {
 		t.Errorf("beside a group of somebody's: %v", err)
 	}
 	if err := p.deleteGroup(t.Context(), testRegion, gone.id); err != nil {

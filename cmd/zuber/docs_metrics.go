@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/zuber-storage/zuber/pkg/companion"
 	"github.com/zuber-storage/zuber/pkg/cosi"
 	"github.com/zuber-storage/zuber/pkg/driver"
 )
@@ -56,7 +57,11 @@ func metricsMarkdown() ([]byte, error) {
 	newReloads(registry, logr.Discard())
 	newVerdicts(registry)
 	newEndpoints(registry, logr.Discard())
+	newClouds(registry)
+	newChanges(registry)
+	registry.MustRegister(companion.NewMetrics())
 	newPatrol(nil, serveSettings{}, registry, logr.Discard())
+	newUsage(nil, serveSettings{}, registry, logr.Discard())
 
 	var rows []metricRow
 	for _, c := range registry.seen {
@@ -113,6 +118,8 @@ func kindOf(c prometheus.Collector) (string, error) {
 		return "gauge", nil
 	case *prometheus.HistogramVec:
 		return "histogram", nil
+	case *companion.Metrics, *usage:
+		return "gauge", nil
 	case prometheus.Metric:
 		var value dto.Metric
 		if err := c.Write(&value); err != nil {

@@ -58,7 +58,7 @@ func TestUsage(t *testing.T) {
 	if !got[0].At.Equal(midnight) {
 		t.Errorf("the figure is of %s, want %s", got[0].At, midnight)
 	}
-	c.Inject(emulator.Fault{Plane: emulator.PlaneControl, Status: 403, Body: `{"detail": "no"}`})
+	defer c.Inject(emulator.Fault{Plane: emulator.PlaneControl, Status: 403, Body: `{"detail": "no"}`})()
 	if _, err := usages(t.Context(), c.Provider, made); !errors.Is(c.keep(err), provider.ErrPermissionDenied) {
 		t.Errorf("refused: %v", err)
 	}
@@ -67,10 +67,13 @@ func TestUsage(t *testing.T) {
 // TestTellsOfKeysAndPurges: the end of a wait for a key is told, and what a purge has
 // deleted.
 func TestTellsOfKeysAndPurges(t *testing.T) {
-	delay := map[string]emulator.Delay{"lpg": {Min: 20 * time.Millisecond, Max: 20 * time.Millisecond}}
+	delay := map[string]emulator.Delay{"lpg": {Min: 150 * time.Millisecond, Max: 150 * time.Millisecond}}
+	now := newClock()
 	var objects, bytes int64
 	ends := map[string][]bool{}
 	tell := func(config *Config) {
+		config.KeyWait = time.Hour
+		config.OnKeyWait = func(string, time.Duration) { now.move(50 * time.Millisecond) }
 		config.OnKeyWaited = func(region string, waited time.Duration, works bool) {
 			if waited <= 0 {
 				t.Errorf("waited %s", waited)
@@ -79,7 +82,7 @@ func TestTellsOfKeysAndPurges(t *testing.T) {
 		}
 		config.OnPurge = func(o, b int64) { objects, bytes = objects+o, bytes+b }
 	}
-	c := newCloud(t, emulator.Options{KeyDelay: delay}, tell)
+	c := newCloud(t, emulator.Options{KeyDelay: delay, Now: now.Now}, tell)
 	b, client := c.make(provider.BucketSpec{Name: "photos", Region: "lpg"})
 	c.make(provider.BucketSpec{Name: "prompt", Region: "rma"})
 	if len(ends) != 1 || !slices.Equal(ends["lpg"], []bool{true}) {

@@ -24,6 +24,7 @@ const orphanAge = time.Hour
 type orphans struct {
 	config     *rest.Config
 	driverName string
+	age        time.Duration // orphanAge
 	backends   []driver.Backend
 	logger     klog.Logger
 	count      *prometheus.GaugeVec
@@ -35,7 +36,7 @@ type orphans struct {
 
 func newOrphans(backends []driver.Backend, s serveSettings, registerer prometheus.Registerer, logger klog.Logger) *orphans {
 	o := &orphans{
-		driverName: s.DriverName, backends: backends, logger: logger, seen: map[string]gc.Sightings{}, last: map[string]string{},
+		driverName: s.DriverName, age: orphanAge, backends: backends, logger: logger, seen: map[string]gc.Sightings{}, last: map[string]string{},
 		count: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "zuber_orphans",
 			Help: "What the last audit of the back end found that carries the driver's mark, is older than an hour and has no object in the cluster, by kind; absent where the cluster cannot be read.",
@@ -66,7 +67,7 @@ func (o *orphans) look(ctx context.Context, b driver.Backend) {
 	}
 	o.mu.Unlock()
 	collector := gc.Collector{
-		Backends: []gc.Backend{{Name: b.Name, Provider: b.Provider}}, Expect: o.expect, MinAge: orphanAge, Seen: seen, Now: time.Now,
+		Backends: []gc.Backend{{Name: b.Name, Provider: b.Provider}}, Expect: o.expect, MinAge: o.age, Seen: seen, Now: time.Now,
 	}
 	plan, err := collector.Look(ctx)
 	if err == nil {

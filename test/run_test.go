@@ -25,3 +25,23 @@ func TestCompat(t *testing.T) {
 		t.Errorf("the test did not run:\n%s", out)
 	}
 }
+
+// TestMonitoring runs the module in tools/monitoring: when each alert fires, and what
+// the dashboard asks for.
+func TestMonitoring(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds Prometheus's query engine")
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "./...")
+	cmd.Dir = "tools/monitoring"
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range []string{"TestAlerts", "TestAlertQueries", "TestDashboard"} {
+		if !strings.Contains(string(out), "--- PASS: "+name) {
+			t.Errorf("%s did not run:\n%s", name, out)
+		}
+	}
+}

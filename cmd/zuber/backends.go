@@ -40,6 +40,7 @@ type wiring struct {
 	Reloads       *reloads                                   // may be nil
 	OnProbe       func(backend string, v cloudscale.Verdict) // may be nil
 	Endpoints     *endpoints                                 // may be nil
+	Clouds        *clouds                                    // may be nil
 }
 
 // open makes the back end. It makes no call.
@@ -56,11 +57,18 @@ func (s backendSpec) provider(w wiring) (provider.Provider, error) {
 	pacing := transport.Pacing{
 		MaxConcurrent: w.MaxConcurrent,
 		OnEvent:       func(e transport.Event) { w.Endpoints.happened(s.Name, e) },
+		OnCall:        func(c transport.Call) { w.Clouds.called(s.Name, c) },
 	}
+	w.Clouds.known(s.Name)
+	onKeyWaited := func(region string, waited time.Duration, works bool) {
+		w.Clouds.keyWaited(s.Name, region, waited, works)
+	}
+	onPurge := func(objects, bytes int64) { w.Clouds.purged(s.Name, objects, bytes) }
 	if s.Stackit != nil {
 		c := *s.Stackit
 		c.DriverName, c.ClusterID, c.OnKeyWait, c.UserAgent = w.DriverName, w.ClusterID, w.OnKeyWait, userAgent
 		c.APIURL, c.Endpoints, c.Transport, c.Pacing = s.APIURL, s.Endpoints, s.Transport, pacing
+		c.OnKeyWaited, c.OnPurge = onKeyWaited, onPurge
 		c.OnCredentials = func(state stackit.CredentialState) { w.Reloads.seen(s.Name, state) }
 		p, err := stackit.New(c)
 		if err != nil {
@@ -75,16 +83,18 @@ func (s backendSpec) provider(w wiring) (provider.Provider, error) {
 		}
 	}
 	return cloudscale.New(cloudscale.Config{
-		DriverName: w.DriverName,
-		ClusterID:  w.ClusterID,
-		Token:      s.Token,
-		APIURL:     s.APIURL,
-		Endpoints:  s.Endpoints,
-		Transport:  s.Transport,
-		Pacing:     pacing,
-		OnKeyWait:  w.OnKeyWait,
-		OnProbe:    onProbe,
-		UserAgent:  userAgent,
+		DriverName:  w.DriverName,
+		ClusterID:   w.ClusterID,
+		Token:       s.Token,
+		APIURL:      s.APIURL,
+		Endpoints:   s.Endpoints,
+		Transport:   s.Transport,
+		Pacing:      pacing,
+		OnKeyWait:   w.OnKeyWait,
+		OnKeyWaited: onKeyWaited,
+		OnPurge:     onPurge,
+		OnProbe:     onProbe,
+		UserAgent:   userAgent,
 	})
 }
 

@@ -67,7 +67,7 @@ var errNoCluster = errors.New("there is no cluster: neither a Pod's ServiceAccou
 
 // newCompanion makes the companion; nil is none. Whatever keeps it from starting
 // is logged and harms nothing else.
-func newCompanion(ctx context.Context, s serveSettings) *companion.Companion {
+func newCompanion(ctx context.Context, s serveSettings, metrics *companion.Metrics) *companion.Companion {
 	if s.Companion == companionOff {
 		return nil
 	}
@@ -77,7 +77,7 @@ func newCompanion(ctx context.Context, s serveSettings) *companion.Companion {
 		var made *companion.Companion
 		if made, err = companion.New(companion.Config{
 			Driver: s.DriverName, REST: config, Namespace: namespace,
-			AllowWipe: s.AllowWipeAnnotation, Insist: s.Companion == companionOn,
+			AllowWipe: s.AllowWipeAnnotation, Insist: s.Companion == companionOn, Metrics: metrics,
 		}); err == nil {
 			return made
 		}

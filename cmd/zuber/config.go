@@ -76,6 +76,10 @@ const (
 	flagRepair          = "repair"
 	flagAuditInterval   = "audit-interval"
 	flagAuditCallBudget = "audit-call-budget"
+	flagUsageInterval   = "usage-interval"
+	flagUsageByListing  = "usage-by-listing"
+	flagUsageCallBudget = "usage-call-budget"
+	flagUsagePrice      = "usage-price"
 )
 
 const defaultDriverName = "cosi.zuber.dev"
@@ -191,6 +195,7 @@ type serveSettings struct {
 	// AuditInterval is how often back ends are audited; 0 is never.
 	AuditInterval   time.Duration
 	AuditCallBudget int // calls a minute
+	usageSettings
 }
 
 func (s *serveSettings) bind(fs *pflag.FlagSet) {
@@ -209,6 +214,7 @@ func (s *serveSettings) bind(fs *pflag.FlagSet) {
 	fs.DurationVar(&s.AuditInterval, flagAuditInterval, 10*time.Minute,
 		"how often each back end is compared with what the driver has recorded, give or take a half; what differs is logged and counted, and not repaired; 0 turns it off")
 	fs.IntVar(&s.AuditCallBudget, flagAuditCallBudget, 300, "how many calls a minute that comparison makes of a back end's cloud, on average; it rests between buckets")
+	s.usageSettings.bind(fs)
 	s.companionSettings.bind(fs)
 	s.logSettings.bind(fs)
 }
@@ -236,6 +242,7 @@ func (s *serveSettings) check(c *collector, env environment) {
 	if s.AuditCallBudget < 1 {
 		c.addf("--%s is %d: it must be at least 1 (--%s 0 turns the comparison off)", flagAuditCallBudget, s.AuditCallBudget, flagAuditInterval)
 	}
+	s.usageSettings.check(c)
 	if s.RevokeGrace < 0 {
 		c.addf("--%s is %s: it cannot be negative", flagRevokeGrace, s.RevokeGrace)
 	}

@@ -23,6 +23,7 @@ type patrol struct {
 	logger   klog.Logger
 	findings *prometheus.GaugeVec
 	last     *prometheus.GaugeVec
+	orphans  *orphans // may be nil
 }
 
 func newPatrol(backends []driver.Backend, s serveSettings, registerer prometheus.Registerer, logger klog.Logger) *patrol {
@@ -38,6 +39,7 @@ func newPatrol(backends []driver.Backend, s serveSettings, registerer prometheus
 		}, []string{"backend"}),
 	}
 	registerer.MustRegister(p.findings, p.last)
+	p.orphans = newOrphans(backends, s, registerer, logger)
 	return p
 }
 
@@ -78,6 +80,7 @@ func (p *patrol) watch(ctx context.Context, b driver.Backend) {
 			continue // what was not looked at is not known to be right
 		}
 		known = p.tell(b.Name, known, findings)
+		p.orphans.look(ctx, b)
 	}
 }
 

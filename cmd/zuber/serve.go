@@ -71,21 +71,26 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	backends, err := openAll(specs, wiring{
 		DriverName: s.DriverName, ClusterID: s.ClusterID, MaxConcurrent: s.MaxConcurrentRequests,
-		Reloads: newReloads(registry, logger), OnProbe: newVerdicts(registry).found, Endpoints: newEndpoints(registry, logger),
+		Reloads: newReloads(registry, logger), OnProbe: newVerdicts(registry).found, Endpoints: newEndpoints(registry, logger), Clouds: newClouds(registry),
 	})
 	if err != nil {
 		return err
 	}
+	work := newChanges(registry)
 	for _, b := range backends {
+		work.known(b.Name)
 		logger.Info("Back end configured", "backend", b.Name, "provider", b.Kind)
 	}
-	beside := newCompanion(ctx, s)
+	objects := companion.NewMetrics()
+	registry.MustRegister(objects)
+	beside := newCompanion(ctx, s, objects)
 	config := driver.Config{
 		Name:           s.DriverName,
 		ClusterID:      s.ClusterID,
 		Backends:       backends,
 		AllowDeleteAll: s.AllowDeleteAll,
 		RevokeGrace:    graceOf(s),
+		Observer:       work,
 	}
 	if beside != nil {
 		config.WipeOnDelete, config.Claims = beside.WipeOnDelete, beside
@@ -112,8 +117,9 @@ func serve(ctx context.Context, s serveSettings, specs []backendSpec) (err error
 	}
 	watch := newMonitor(backends, registry, logger)
 	audits := newPatrol(backends, s, registry, logger)
+	amounts := newUsage(backends, s, registry, logger)
 	ready := func() error { return readiness(server, d, watch) }
-	return runAll(ctx, s, server, parts{watch: watch, audits: audits, driver: d, beside: beside, gatherer: registry, ready: ready})
+	return runAll(ctx, s, server, parts{watch: watch, audits: audits, amounts: amounts, driver: d, beside: beside, gatherer: registry, ready: ready})
 }
 
 // graceOf turns the flag's "0 is none" into the driver's "negative is none".
@@ -128,6 +134,7 @@ func graceOf(s serveSettings) time.Duration {
 type parts struct {
 	watch    *monitor
 	audits   *patrol
+	amounts  *usage
 	driver   *driver.Driver
 	beside   *companion.Companion // may be nil
 	gatherer prometheus.Gatherer
@@ -160,6 +167,10 @@ func runAll(ctx context.Context, s serveSettings, server *cosi.Server, p parts) 
 	})
 	group.Go(func() error {
 		p.audits.run(groupCtx)
+		return nil
+	})
+	group.Go(func() error {
+		p.amounts.run(groupCtx)
 		return nil
 	})
 	if p.beside != nil {

@@ -29,6 +29,7 @@ type accesses struct {
 	driver  string
 	keys    *driver.Driver // rotates them
 	now     func() time.Time
+	metrics *Metrics // may be nil
 }
 
 // atOnce is how many accesses are looked at at a time. One whose key is rotated
@@ -69,6 +70,7 @@ func (r *accesses) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	a, err := r.view.access(ctx, req.Namespace, req.Name)
 	if apierrors.IsNotFound(err) {
 		r.news.forget(req.NamespacedName)
+		r.metrics.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil || a.deleting {

@@ -53,7 +53,7 @@ func TestImmutableBucketInfo(t *testing.T) {
 	c := companion.client
 	a := access{
 		meta:    meta{kind: kindAccess, version: v1alpha1, namespace: "ns", name: "photos", uid: "uid-1", annotations: map[string]string{AnnotationEnvSecret: "photos-env"}},
-		targets: []target{{"photos", "photos-cosi"}},
+		targets: []target{{claim: "photos", secret: "photos-cosi"}},
 	}
 	server.put(t, secretsPath+"/photos-cosi", `{"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "ns", "name": "photos-cosi"},
 "immutable": true, "data": {"BucketInfo": "`+base64.StdEncoding.EncodeToString([]byte(document))+`"}}`)

@@ -39,6 +39,8 @@ type Config struct {
 	AllowWipe bool
 	// Insist makes what keeps the companion from its work an error in the log.
 	Insist bool
+	// Metrics shows the driver's objects while the companion works; nil is none.
+	Metrics *Metrics
 }
 
 // How often the companion looks at what it depends on.

@@ -92,7 +92,7 @@ func TestEndpointThatIsNoURL(t *testing.T) {
 }
 
 func TestEnvSecretName(t *testing.T) {
-	a := access{meta: meta{name: "photos"}, targets: []target{{"photos", "photos-cosi"}}}
+	a := access{meta: meta{name: "photos"}, targets: []target{{claim: "photos", secret: "photos-cosi"}}}
 	for _, c := range []struct {
 		annotation, suffix, want string
 		bad                      bool

@@ -3,6 +3,8 @@ package companion
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -58,6 +60,17 @@ func lives() []life {
 			p.patch(p.secret("photos-env"), `"stringData": {"MORE": "x"}`)
 			return func() error { return p.has("photos-env", "MORE", false) }
 		})},
+		{"metrics", false, false, func(p *party) error {
+			return p.sees(func() error {
+				all := gathered(p.T, p.companion.config.Metrics)
+				for _, want := range []string{"zuber_buckets any,Ready ", "zuber_accesses ReadWrite,Ready 2", "zuber_wipe_on_delete_allowed  1"} {
+					if !slices.ContainsFunc(all, func(series string) bool { return strings.HasPrefix(series, want) }) {
+						return fmt.Errorf("there is no %s in %q", want, all)
+					}
+				}
+				return nil
+			})
+		}},
 		{"env Secret moved", false, false, func(p *party) error {
 			p.patch(p.in("bucketaccesses")+"/photos", `"metadata": {"annotations": {%q: "photos-moved"}}`, AnnotationEnvSecret)
 			return p.sees(func() error { return p.gone(p.secret("photos-env")) })

@@ -62,7 +62,7 @@ func newParty(t *testing.T, c *cluster.Cluster, all []right, lacks right) *party
 	}
 	config.Impersonate = rest.ImpersonationConfig{UserName: name}
 	config.Wrap(p.server.through)
-	if p.companion, err = New(Config{Driver: p.driver, REST: config, Namespace: "zuber-system", AllowWipe: true}); err != nil {
+	if p.companion, err = New(Config{Driver: p.driver, REST: config, Namespace: "zuber-system", AllowWipe: true, Metrics: NewMetrics()}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(klog.NewContext(context.WithoutCancel(t.Context()), logr.Discard()))

@@ -10,7 +10,7 @@ import (
 // read, as an object has one of them.
 
 func readMeta(u *unstructured.Unstructured) meta {
-	return meta{
+	m := meta{
 		kind:        u.GetKind(),
 		version:     u.GroupVersionKind().Version,
 		namespace:   u.GetNamespace(),
@@ -18,13 +18,17 @@ func readMeta(u *unstructured.Unstructured) meta {
 		uid:         string(u.GetUID()),
 		annotations: u.GetAnnotations(),
 		created:     u.GetCreationTimestamp().Time,
-		deleting:    u.GetDeletionTimestamp() != nil,
 	}
+	if at := u.GetDeletionTimestamp(); at != nil {
+		m.deleting, m.deletingSince = true, at.Time
+	}
+	return m
 }
 
 func readClaim(u *unstructured.Unstructured) claim {
 	return claim{
 		meta:     readMeta(u),
+		class:    text(u, "spec", "bucketClassName"),
 		ready:    flag(u, "status", "bucketReady") || flag(u, "status", "readyToUse"),
 		bucket:   first(text(u, "status", "bucketName"), text(u, "status", "boundBucketName")),
 		existing: text(u, "spec", "existingBucketName"),
@@ -40,6 +44,7 @@ func readBucket(u *unstructured.Unstructured) bucket {
 	atCloud, _ := driver.BucketName(id) // another driver may call its buckets what it likes
 	return bucket{
 		meta:       readMeta(u),
+		class:      text(u, "spec", "bucketClassName"),
 		driver:     text(u, "spec", "driverName"),
 		id:         id,
 		atCloud:    atCloud,
@@ -57,6 +62,7 @@ func readAccess(u *unstructured.Unstructured) access {
 		class:      text(u, "spec", "bucketAccessClassName"),
 		account:    text(u, "status", "accountID"),
 		granted:    text(u, "status", "accountID") != "" && (flag(u, "status", "accessGranted") || flag(u, "status", "readyToUse")),
+		failure:    text(u, "status", "error", "message"),
 		driver:     text(u, "status", "driverName"),
 		parameters: texts(u, "status", "parameters"),
 	}
@@ -68,7 +74,7 @@ func readAccess(u *unstructured.Unstructured) access {
 	for _, c := range claims {
 		m, _ := c.(map[string]any)
 		one := &unstructured.Unstructured{Object: m}
-		a.targets = append(a.targets, target{claim: text(one, "bucketClaimName"), secret: text(one, "accessSecretName")})
+		a.targets = append(a.targets, target{claim: text(one, "bucketClaimName"), secret: text(one, "accessSecretName"), mode: text(one, "accessMode")})
 	}
 	return a
 }

@@ -74,7 +74,7 @@ func TestSecondBucketOfAnAccess(t *testing.T) {
 	a := readAccess(parse(t, `{apiVersion: objectstorage.k8s.io/v1alpha2, kind: BucketAccess,
 spec: {bucketClaims: [{bucketClaimName: one, accessSecretName: s1}, {bucketClaimName: two, accessSecretName: s2}]},
 status: {driverName: d, parameters: {p: q}, readyToUse: true}}`))
-	if want := []target{{"one", "s1"}, {"two", "s2"}}; !reflect.DeepEqual(a.targets, want) || a.granted || a.driver != "d" || a.parameters["p"] != "q" {
+	if want := []target{{claim: "one", secret: "s1"}, {claim: "two", secret: "s2"}}; !reflect.DeepEqual(a.targets, want) || a.granted || a.driver != "d" || a.parameters["p"] != "q" {
 		t.Errorf("%+v", a)
 	}
 }

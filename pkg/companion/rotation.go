@@ -65,8 +65,13 @@ func (r *accesses) unborn(ctx context.Context, a access, parameters map[string]s
 
 // rotate brings a rotation that goes on, is asked for or is due as far as it can,
 // and returns when to go on with it; zero is when something changes.
-func (r *accesses) rotate(ctx context.Context, a access, parameters map[string]string, buckets []bucket) (time.Duration, error) {
+func (r *accesses) rotate(ctx context.Context, a access, parameters map[string]string, buckets []bucket) (wait time.Duration, err error) {
 	j, err := r.secrets.journal(ctx, a)
+	defer func() {
+		if ctx.Err() == nil {
+			r.metrics.rotated(a, asksForRotation(a, parameters), j, err)
+		}
+	}()
 	var p *problemError
 	if !asksForRotation(a, parameters) && (err == nil && j.Running == nil || errors.As(err, &p)) {
 		return 0, nil

@@ -318,6 +318,9 @@ func TestCloudThatFails(t *testing.T) {
 		t.Run(cloud, func(t *testing.T) {
 			r := newRotating(t, e, cloud, v1alpha1, 1, nil)
 			r.must(r.first)
+			if _, known := r.first.noted(); known {
+				t.Error("a rotation is shown before one is asked for")
+			}
 			remove := e.Inject(emulator.Fault{Operation: operation, Status: http.StatusInternalServerError})
 			defer remove()
 			r.annotate(AnnotationRotateAt, "now")
@@ -327,6 +330,9 @@ func TestCloudThatFails(t *testing.T) {
 			if len(r.told(ReasonRotationFailed)) == 0 {
 				t.Error("no event")
 			}
+			if shown, known := r.first.noted(); !known || !shown.failing || !shown.last.IsZero() {
+				t.Errorf("the failure is shown as %+v, %v", shown, known)
+			}
 			r.set(nil, "metadata", "annotations", AnnotationRotateAt)
 			remove()
 			r.must(r.start())
@@ -335,8 +341,12 @@ func TestCloudThatFails(t *testing.T) {
 				t.Error("the rotation goes on")
 			}
 			r.annotate(AnnotationRotateAt, "then")
-			r.must(r.start())
+			p := r.start()
+			r.must(p)
 			r.wantKeys(1, keyList{r.current()}, keyList{r.grant.Credentials})
+			if shown, known := p.noted(); !known || shown.failing || !shown.last.Equal(r.now) {
+				t.Errorf("the rotation at %s is shown as %+v, %v", r.now, shown, known)
+			}
 		})
 	}
 }

@@ -151,8 +151,16 @@ func (r *rotating) start() *rotator {
 	live := view{r.version, c}
 	return &rotator{wire: w, ctx: ctx, accesses: &accesses{
 		view: live, live: live, secrets: &secrets{client: c, live: c, subject: "--user=me"}, news: newNews(clock),
-		record: &recorder{client: c, now: clock, told: map[string]time.Time{}}, driver: rotatingDriver, keys: d, now: clock,
+		record: &recorder{client: c, now: clock, told: map[string]time.Time{}}, driver: rotatingDriver, keys: d, now: clock, metrics: NewMetrics(),
 	}}
+}
+
+// noted is what the process shows of the rotations of the access.
+func (p *rotator) noted() (rotations, bool) {
+	p.metrics.mu.Lock()
+	defer p.metrics.mu.Unlock()
+	r, known := p.metrics.rotations[client.ObjectKey{Namespace: "ns", Name: "photos"}]
+	return r, known
 }
 
 // look lets the process look at the access, and returns as soon as it has crashed.

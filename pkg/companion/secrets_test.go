@@ -19,7 +19,7 @@ func withSecrets(t *testing.T) (*apiServer, *secrets, access) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := access{meta: meta{kind: kindAccess, version: v1alpha1, namespace: "ns", name: "photos", uid: "uid-1"}, targets: []target{{"photos", "photos-cosi"}}}
+	a := access{meta: meta{kind: kindAccess, version: v1alpha1, namespace: "ns", name: "photos", uid: "uid-1"}, targets: []target{{claim: "photos", secret: "photos-cosi"}}}
 	return server, &secrets{client: c, live: c}, a
 }
 

@@ -37,11 +37,14 @@ type meta struct {
 	annotations map[string]string
 	created     time.Time
 	deleting    bool
+	// deletingSince is when the deletion was asked for; zero if it was not.
+	deletingSince time.Time
 }
 
 // claim is a BucketClaim.
 type claim struct {
 	meta
+	class    string
 	ready    bool
 	bucket   string // name of its Bucket; may be empty
 	existing string // name of the Bucket that it asks for; empty if it wants a new one
@@ -50,6 +53,7 @@ type claim struct {
 // bucket is a Bucket.
 type bucket struct {
 	meta
+	class      string // empty in v1alpha2, where the claim has it
 	driver     string
 	id         string // COSI's bucket ID; empty until there is one
 	atCloud    string // the bucket's name there; empty if the ID is none of ours
@@ -69,6 +73,7 @@ type access struct {
 	class   string
 	account string // COSI's account ID; empty until it was granted for the first time
 	granted bool
+	failure string   // v1alpha2 alone: the driver's last error
 	targets []target // in the order of the object
 	// driver and parameters are v1alpha2's alone; there they are frozen.
 	driver     string
@@ -79,6 +84,7 @@ type access struct {
 type target struct {
 	claim  string // name of the BucketClaim
 	secret string // name of the Secret that COSI writes
+	mode   string // v1alpha2 alone; empty means what the class says
 }
 
 // delivers reports whether COSI writes the Secret with that name for the access.

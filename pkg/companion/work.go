@@ -68,10 +68,17 @@ func (c *Companion) work(ctx context.Context, keys *driver.Driver, p plan, self 
 		return err
 	}
 	if err := (&accesses{
-		view: cached, live: view{p.version, m.GetAPIReader()}, record: record, news: newNews(time.Now), driver: c.config.Driver, keys: keys, now: time.Now,
+		view: cached, live: view{p.version, m.GetAPIReader()}, record: record, news: newNews(time.Now), driver: c.config.Driver, keys: keys, now: time.Now, metrics: c.config.Metrics,
 		secrets: &secrets{client: m.GetClient(), live: m.GetAPIReader(), watched: p.everywhere, subject: self},
 	}).register(m); err != nil {
 		return err
+	}
+	if metrics := c.config.Metrics; metrics != nil {
+		s := shown{view: cached, events: m.GetCache(), driver: c.config.Driver, allowWipe: c.config.AllowWipe}
+		// Like the controllers, it starts once this process has the Lease.
+		if err := m.Add(manager.RunnableFunc(func(ctx context.Context) error { return metrics.serve(ctx, m.GetCache(), s) })); err != nil {
+			return err
+		}
 	}
 	return m.Start(ctx)
 }

@@ -68,6 +68,7 @@ func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, erro
 		spec.Buckets = append(spec.Buckets, provider.BucketAccess{BucketRef: ref, Mode: mode})
 	}
 	access, err := backend.Provider.GrantAccess(ctx, spec)
+	d.observer.AccessChanged(backend.Name, ChangeGrant, err)
 	if err != nil {
 		return Grant{}, fmt.Errorf("back end %s: %w", backend.Name, err)
 	}
@@ -165,7 +166,9 @@ func (d *Driver) RevokeAccess(ctx context.Context, req RevokeRequest) error {
 	for _, id := range ids {
 		ref.Buckets = append(ref.Buckets, id.Ref())
 	}
-	if err := d.sliced(ctx, func(ctx context.Context) error { return backend.Provider.RevokeAccess(ctx, ref) }); err != nil {
+	err = d.sliced(ctx, func(ctx context.Context) error { return backend.Provider.RevokeAccess(ctx, ref) })
+	d.observer.AccessChanged(backend.Name, ChangeRevoke, err)
+	if err != nil {
 		return fmt.Errorf("back end %s: %w", backend.Name, notGone(err))
 	}
 	for _, id := range ids {

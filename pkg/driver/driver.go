@@ -56,6 +56,7 @@ type Config struct {
 	// with its progress; zero means DefaultDeleteSlice.
 	DeleteSlice time.Duration
 	Now         func() time.Time // nil means time.Now
+	Observer    Observer         // nil is nobody
 }
 
 // Driver serves any number of back ends. It is safe for concurrent use. Its
@@ -72,6 +73,7 @@ type Driver struct {
 	grace          time.Duration
 	slice          time.Duration
 	now            func() time.Time
+	observer       Observer
 	locks          *keyLock
 	live           *liveAccesses
 }
@@ -96,6 +98,7 @@ func New(cfg Config) (*Driver, error) {
 		grace:          cfg.RevokeGrace,
 		slice:          cmp.Or(cfg.DeleteSlice, DefaultDeleteSlice),
 		now:            cfg.Now,
+		observer:       cfg.Observer,
 		locks:          newKeyLock(),
 		live:           newLiveAccesses(),
 	}
@@ -105,6 +108,10 @@ func New(cfg Config) (*Driver, error) {
 	if d.now == nil {
 		d.now = time.Now
 	}
+	if d.observer == nil {
+		d.observer = unobserved{}
+	}
+	d.locks.observer = d.observer
 	problems := []error{checkDriverName(cfg.Name), CheckClusterID(cfg.ClusterID)}
 	for i, b := range d.backends {
 		switch {

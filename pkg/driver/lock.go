@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // keyLock is a set of mutexes by key. It keeps an entry only while somebody
@@ -13,6 +14,8 @@ import (
 // that comes later can take it in between. So nobody waits for ever while the
 // holders come to an end. A waiter whose context ends leaves the queue.
 type keyLock struct {
+	observer Observer
+
 	mu      sync.Mutex
 	entries map[string]*keyEntry
 }
@@ -23,7 +26,7 @@ type keyEntry struct {
 	users int // holders and waiters; guarded by keyLock.mu
 }
 
-func newKeyLock() *keyLock { return &keyLock{entries: map[string]*keyEntry{}} }
+func newKeyLock() *keyLock { return &keyLock{observer: unobserved{}, entries: map[string]*keyEntry{}} }
 
 // lock waits for the key until ctx ends, and returns the function that releases
 // it, to be called once.
@@ -40,13 +43,17 @@ func (l *keyLock) lock(ctx context.Context, key string) (unlock func(), err erro
 	e.users++
 	l.mu.Unlock()
 
+	began := time.Now()
 	select {
 	case e.token <- struct{}{}:
+		l.observer.LockTaken(time.Since(began))
 		return func() {
+			l.observer.LockFreed()
 			<-e.token
 			l.leave(key, e)
 		}, nil
 	case <-ctx.Done():
+		l.observer.LockGivenUp(time.Since(began))
 		l.leave(key, e)
 		return nil, fmt.Errorf("bucket %s: waiting for another call on it: %w", key, ctx.Err())
 	}

@@ -41,6 +41,7 @@ func (d *Driver) RotateAccess(ctx context.Context, req RotateRequest) (provider.
 	}
 	defer unlock()
 	key, err := backend.Provider.RotateAccess(ctx, ref, provider.RotateOptions{KeepAccessKeyID: req.KeepAccessKeyID})
+	d.observer.AccessChanged(backend.Name, ChangeRotate, err)
 	if err != nil {
 		return provider.Credentials{}, fmt.Errorf("back end %s: %w", backend.Name, err)
 	}
@@ -55,7 +56,9 @@ func (d *Driver) RetireKeys(ctx context.Context, req RotateRequest) error {
 		return err
 	}
 	defer unlock()
-	if err := backend.Provider.RetireKeys(ctx, ref, req.KeepAccessKeyID); err != nil {
+	err = backend.Provider.RetireKeys(ctx, ref, req.KeepAccessKeyID)
+	d.observer.AccessChanged(backend.Name, ChangeRetire, err)
+	if err != nil {
 		return fmt.Errorf("back end %s: %w", backend.Name, err)
 	}
 	return nil

@@ -33,6 +33,9 @@ type Config struct {
 	// retries; nil means minio-go's default one.
 	Transport http.RoundTripper
 	UserAgent string // of the product, "name/version"; may be empty
+	// OnPurge is told what a step of a purge has deleted: objects, versions and
+	// delete markers, and their bytes. It may be nil.
+	OnPurge func(objects, bytes int64)
 }
 
 // Client speaks S3 with one key at one endpoint. It is safe for concurrent use,

@@ -89,6 +89,14 @@ func (c *Client) purgeOnce(ctx context.Context, bucket string, p *Purged) (found
 // deleteBatch deletes at most batchSize versions.
 func (c *Client) deleteBatch(ctx context.Context, bucket string, batch []minio.ObjectInfo, p *Purged) error {
 	const op = "DeleteObjects"
+	size := make(map[[2]string]int64, len(batch))
+	for _, o := range batch {
+		size[[2]string{o.Key, o.VersionID}] = o.Size
+	}
+	var objects, bytes int64
+	if c.config.OnPurge != nil {
+		defer func() { c.config.OnPurge(objects, bytes) }()
+	}
 	results, err := c.minio.RemoveObjectsWithIter(ctx, bucket, slices.Values(batch),
 		minio.RemoveObjectsOptions{GovernanceBypass: true})
 	if err != nil {
@@ -98,6 +106,8 @@ func (c *Client) deleteBatch(ctx context.Context, bucket string, batch []minio.O
 		switch {
 		case r.Err == nil:
 			p.Deleted++
+			objects++
+			bytes += size[[2]string{r.ObjectName, r.ObjectVersionID}]
 		case refusedAlone(r):
 			p.Refused++
 			p.RefusedKey, p.RefusedCode = r.ObjectName, cleanCode(minio.ToErrorResponse(r.Err).Code)

@@ -110,22 +110,23 @@ func parse(t *testing.T, text string) []object {
 
 // The files that follow from others come first, so that one -update is enough.
 
-// TestCopies: the chart gives the rights and the alerts that config gives.
+// TestCopies: the chart gives the rights, the alerts and the dashboard that config gives.
 func TestCopies(t *testing.T) {
 	for copied, source := range map[string]string{
-		"rbac/sidecar":                      "rbac/clusterrole",
-		"rbac/sidecar-lease":                "rbac/role",
-		"rbac/companion":                    "companion-per-namespace/clusterrole",
-		"rbac/companion-roles":              "companion-per-namespace/role",
-		"rbac/companion-secrets":            "companion-per-namespace/secrets",
-		"rbac/companion-secrets-everywhere": "companion/secrets",
-		"monitoring/prometheusrule":         "monitoring/prometheusrule",
+		"rbac/sidecar.yaml":                      "rbac/clusterrole.yaml",
+		"rbac/sidecar-lease.yaml":                "rbac/role.yaml",
+		"rbac/companion.yaml":                    "companion-per-namespace/clusterrole.yaml",
+		"rbac/companion-roles.yaml":              "companion-per-namespace/role.yaml",
+		"rbac/companion-secrets.yaml":            "companion-per-namespace/secrets.yaml",
+		"rbac/companion-secrets-everywhere.yaml": "companion/secrets.yaml",
+		"monitoring/prometheusrule.yaml":         "monitoring/prometheusrule.yaml",
+		"monitoring/dashboard.json":              "monitoring/dashboard.json",
 	} {
-		text, err := os.ReadFile(filepath.Join(root, "config", source+".yaml"))
+		text, err := os.ReadFile(filepath.Join(root, "config", source))
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantFile(t, filepath.Join(chart, copied+".yaml"), string(text))
+		wantFile(t, filepath.Join(chart, copied), string(text))
 	}
 }
 

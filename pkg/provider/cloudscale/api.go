@@ -14,6 +14,15 @@ import (
 // readWriteRemedy is what to do about a token that may not write or hides keys.
 const readWriteRemedy = "use a read-write API token of the project"
 
+// routes are what the driver asks the API for.
+func routes() []string {
+	return []string{
+		"GET /v1/objects-users", "POST /v1/objects-users",
+		"GET /v1/objects-users/{id}", "PATCH /v1/objects-users/{id}", "DELETE /v1/objects-users/{id}",
+		"GET /v1/regions", "GET /v1/metrics/buckets",
+	}
+}
+
 // newAPI makes the SDK's client. The SDK reads CLOUDSCALE_API_URL; the base is
 // set explicitly so that the process environment has no say.
 func newAPI(base *url.URL, rt http.RoundTripper, c Config) *sdk.Client {

@@ -62,6 +62,10 @@ type Config struct {
 	KeyWait time.Duration
 	// OnKeyWait is told of the progress of such a wait; it may be nil.
 	OnKeyWait func(region string, waited time.Duration)
+	// OnKeyWaited is told of its end, and whether the key works then; it may be nil.
+	OnKeyWaited func(region string, waited time.Duration, works bool)
+	// OnPurge is told what a step of a purge has deleted; it may be nil.
+	OnPurge func(objects, bytes int64)
 	// OnProbe is told what a probe found; it may be nil.
 	OnProbe   func(Verdict)
 	UserAgent string // "name/version"; may be empty
@@ -122,7 +126,7 @@ func New(c Config) (*Provider, error) {
 	if c.KeyWait == 0 {
 		c.KeyWait = DefaultKeyWait
 	}
-	rt := transport.New(transport.Options{Base: c.Transport, Pacing: c.Pacing})
+	rt := transport.New(transport.Options{Base: c.Transport, Pacing: c.Pacing, Root: base.Path, Routes: routes()})
 	p := &Provider{config: c, endpoints: endpoints, transport: rt, waits: defaultBackoff, probes: probes{age: probeAge, settle: probeSettle}}
 	p.api = newAPI(base, rt.As(transport.PlaneControl), c)
 	return p, nil
@@ -194,6 +198,7 @@ func (p *Provider) client(endpoint string, key keyPair) (*s3.Client, error) {
 		SecretAccessKey: key.secret.Reveal,
 		Transport:       p.transport,
 		UserAgent:       p.config.UserAgent,
+		OnPurge:         p.config.OnPurge,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", provider.ErrInvalidArgument, err)

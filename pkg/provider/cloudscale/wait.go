@@ -53,20 +53,25 @@ func (p *Provider) withKey(ctx context.Context, who identity, u *user, do func(*
 			return err
 		}
 		err = do(client)
+		waited := time.Since(began)
 		if s3.Code(err) != codeUnknownKey {
+			if n > 1 {
+				p.keyWaited(who, waited, true)
+			}
 			return err
 		}
-		waited := time.Since(began)
 		if p.config.OnKeyWait != nil {
 			p.config.OnKeyWait(who.region, waited)
 		}
 		next := p.waits.after(n)
 		if waited+next > p.config.KeyWait {
+			p.keyWaited(who, waited, false)
 			return refuse(provider.ErrUnavailable,
 				"the key of objects user %s does not work at %s after %s; a key may take some time to reach a region, so repeat the call",
 				who.id, who.endpoint, waited.Round(time.Millisecond))
 		}
 		if err := pause(ctx, next); err != nil {
+			p.keyWaited(who, time.Since(began), false)
 			return fmt.Errorf("waiting for the key of objects user %s at %s: %w", who.id, who.endpoint, err)
 		}
 		if *u, err = p.getUser(ctx, who.id); errors.Is(err, provider.ErrNotFound) {
@@ -74,5 +79,12 @@ func (p *Provider) withKey(ctx context.Context, who identity, u *user, do func(*
 		} else if err != nil {
 			return err
 		}
+	}
+}
+
+// keyWaited tells of the end of a wait.
+func (p *Provider) keyWaited(who identity, waited time.Duration, works bool) {
+	if p.config.OnKeyWaited != nil {
+		p.config.OnKeyWaited(who.region, waited, works)
 	}
 }

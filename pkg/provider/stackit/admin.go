@@ -301,6 +301,7 @@ func (p *Provider) asAdmin(ctx context.Context, region string, e endpoint, do fu
 		proven := c.proven.Load()
 		err = do(c.Client)
 		if s3.Code(err) != codeUnknownKey {
+			p.keyWaited(wait, region, true)
 			if status := s3.StatusCode(err); err == nil || (status != 0 && status < 500) {
 				c.proven.Store(true)
 			}
@@ -327,6 +328,10 @@ func (p *Provider) waitForKey(ctx context.Context, wait *budget, region, whose, 
 	if p.config.OnKeyWait != nil {
 		p.config.OnKeyWait(region, waited)
 	}
+	wait.forKey = waited
+	if err != nil || !more {
+		p.keyWaited(wait, region, false)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -335,6 +340,14 @@ func (p *Provider) waitForKey(ctx context.Context, wait *budget, region, whose, 
 			whose, where, waited.Round(time.Millisecond))
 	}
 	return nil
+}
+
+// keyWaited tells of the end of a wait for a key, if there was one.
+func (p *Provider) keyWaited(wait *budget, region string, works bool) {
+	if p.config.OnKeyWaited != nil && wait.forKey > 0 {
+		p.config.OnKeyWaited(region, wait.forKey, works)
+	}
+	wait.forKey = 0
 }
 
 // AdminClient returns an S3 client with the admin's key at the region's own
@@ -361,7 +374,7 @@ func (p *Provider) AdminClient(ctx context.Context, ref provider.BucketRef) (*s3
 func (p *Provider) client(region, endpoint string, key provider.Credentials) (*s3.Client, error) {
 	c, err := s3.New(s3.Config{
 		Endpoint: endpoint, AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey.Reveal,
-		SigningRegion: region, Transport: p.transport, UserAgent: p.config.UserAgent,
+		SigningRegion: region, Transport: p.transport, UserAgent: p.config.UserAgent, OnPurge: p.config.OnPurge,
 	})
 	if err != nil {
 		return nil, refuse(provider.ErrInvalidArgument, "%s", clip(err.Error()))

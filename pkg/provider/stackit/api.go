@@ -28,6 +28,19 @@ type mintedKey struct {
 	credentials provider.Credentials
 }
 
+// routes are what the driver asks the API for.
+func routes() []string {
+	const service = "/v2/project/{project}/regions/{region}"
+	return []string{
+		"GET " + service, "POST " + service,
+		"GET " + service + "/buckets", "GET " + service + "/bucket/{bucket}",
+		"POST " + service + "/bucket/{bucket}", "DELETE " + service + "/bucket/{bucket}",
+		"GET " + service + "/credentials-groups", "POST " + service + "/credentials-group",
+		"GET " + service + "/credentials-group/{group}", "DELETE " + service + "/credentials-group/{group}",
+		"GET " + service + "/access-keys", "POST " + service + "/access-key", "DELETE " + service + "/access-key/{key}",
+	}
+}
+
 // result checks what the SDK returned: an empty body is a nil result without an
 // error.
 func result[T any](ctx context.Context, c *control, op string, out *T, err error) (*T, error) {

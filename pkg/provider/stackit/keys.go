@@ -224,6 +224,9 @@ func (p *Provider) await(ctx context.Context, b provider.Bucket, k grantedKey) e
 				return nil
 			}
 		}
+		if s3.Code(err) != codeUnknownKey {
+			p.keyWaited(wait, b.Region, true)
+		}
 		switch code := s3.Code(err); {
 		case code == codeUnknownKey && k.works:
 			return &unknownKey{b.Endpoint}

@@ -73,6 +73,10 @@ type Config struct {
 	ListingWait time.Duration
 	// OnKeyWait is told of the progress of a wait for a key; it may be nil.
 	OnKeyWait func(region string, waited time.Duration)
+	// OnKeyWaited is told of its end, and whether the key works then; it may be nil.
+	OnKeyWaited func(region string, waited time.Duration, works bool)
+	// OnPurge is told what a step of a purge has deleted; it may be nil.
+	OnPurge func(objects, bytes int64)
 	// OnCredentials is told when the credentials in use change and when a new key
 	// is rejected; it may be nil. It must not call the provider.
 	OnCredentials func(CredentialState)
@@ -104,8 +108,7 @@ func New(c Config) (*Provider, error) {
 	withDefaults(&c)
 	p := &Provider{
 		config: c, endpoints: map[string]endpoint{}, waits: defaultBackoff,
-		transport: transport.New(transport.Options{Base: c.Transport, Pacing: c.Pacing}),
-		admins:    map[string]*admin{}, granted: map[string]grantedKey{}, made: map[string]group{}, intents: map[string]intent{}, printed: map[string]string{},
+		admins: map[string]*admin{}, granted: map[string]grantedKey{}, made: map[string]group{}, intents: map[string]intent{}, printed: map[string]string{},
 	}
 	faults := c.faults()
 	for region, value := range c.Endpoints {
@@ -123,6 +126,7 @@ func New(c Config) (*Provider, error) {
 		faults = append(faults, fmt.Errorf("API URL: %w", err))
 	}
 	if len(faults) == 0 {
+		p.transport = transport.New(transport.Options{Base: c.Transport, Pacing: c.Pacing, Root: base.Path, Routes: routes()})
 		p.credentials = &credentials{
 			source: c.Credentials, project: c.ProjectID, region: c.Regions[0], base: base, tokenURL: c.TokenURL,
 			transport: p.transport, userAgent: c.UserAgent, now: c.Now, onChange: c.OnCredentials, every: reloadEvery,

@@ -38,6 +38,8 @@ type budget struct {
 	backoff
 	left  time.Duration
 	tries int
+	// forKey is how much of it went by while a key was not known; 0 once that is told.
+	forKey time.Duration
 }
 
 // next waits for the next attempt. It returns false when the budget is spent,

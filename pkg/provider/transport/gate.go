@@ -17,6 +17,7 @@ import (
 type gate struct {
 	endpoint Endpoint
 	next     http.RoundTripper
+	names    operations
 	maxWait  time.Duration
 	slots    bulkhead.Bulkhead[any]
 
@@ -26,31 +27,39 @@ type gate struct {
 	circuit *circuit
 	pause   pause
 	onEvent func(Event)
+	onCall  func(Call)
 }
 
 func newGate(g *gates, e Endpoint) *gate {
 	return &gate{
 		endpoint: e,
 		next:     g.next,
+		names:    g.names,
 		maxWait:  g.maxWait,
 		slots:    bulkhead.New[any](uint(g.pacing.MaxConcurrent)),
 		circuit:  newCircuit(e, g.pacing),
 		pause:    pause{endpoint: e, first: g.backoff},
 		onEvent:  g.pacing.OnEvent,
+		onCall:   g.pacing.OnCall,
 	}
 }
 
 // RoundTrip implements http.RoundTripper. An answer holds its slot until its
 // body has ended, unless it is one that a caller may wait over.
 func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
+	call := Call{Endpoint: g.endpoint, Operation: g.names.of(g.endpoint.Plane, req), Retry: isRetry(req.Context())}
 	c, err := g.enter(req)
 	if err != nil {
+		call.Outcome = OutcomeRefused
+		g.onCall(call)
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
 		return nil, err
 	}
 	resp, err := g.next.RoundTrip(req)
+	call.Took, call.Outcome = time.Since(c.began), outcomeOf(req.Context(), resp, err)
+	g.onCall(call)
 	if err != nil {
 		c.leave(judgeError(req.Context(), err, time.Since(c.began)))
 		return nil, err

@@ -25,6 +25,8 @@ type Pacing struct {
 	// OnEvent is told what happens at the endpoints, in order for each of them;
 	// it may be nil. It must return quickly and not use the transport.
 	OnEvent func(Event)
+	// OnCall is told of every request, and may be nil. The same holds for it.
+	OnCall func(Call)
 }
 
 // withDefaults fills in what is not set.
@@ -38,6 +40,9 @@ func (p Pacing) withDefaults() Pacing {
 	if p.OnEvent == nil {
 		p.OnEvent = func(Event) {}
 	}
+	if p.OnCall == nil {
+		p.OnCall = func(Call) {}
+	}
 	return p
 }
 
@@ -45,6 +50,7 @@ func (p Pacing) withDefaults() Pacing {
 // and from bucket classes, so that there are few and none is ever forgotten.
 type gates struct {
 	next    http.RoundTripper
+	names   operations
 	pacing  Pacing
 	backoff time.Duration // of a 429 that does not say how long
 	maxWait time.Duration // longest pause of a request without a deadline

@@ -70,7 +70,11 @@ type exchange struct {
 // RoundTrip carries one try out.
 func (e *exchange) RoundTrip(bare *http.Request) (*http.Response, error) {
 	e.discard()
-	try := e.req.Clone(bare.Context())
+	ctx := bare.Context()
+	if e.sent > 0 {
+		ctx = asRetry(ctx)
+	}
+	try := e.req.Clone(ctx)
 	try.Body = nil
 	if e.hasBody {
 		body, err := e.req.GetBody()

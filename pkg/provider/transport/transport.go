@@ -50,6 +50,10 @@ type Options struct {
 	Backoff time.Duration
 	// Pacing spares the endpoints.
 	Pacing Pacing
+	// Root is the path of the control plane's base, and Routes are what it has below
+	// it, as patterns of http.ServeMux. They are for the names of calls alone.
+	Root   string
+	Routes []string
 }
 
 // Transport carries the requests of one back end. It is an http.RoundTripper for
@@ -98,6 +102,7 @@ func New(opts Options) *Transport {
 		retries: retrier{tries: tries, backoff: backoff, maxWait: maxWait},
 		gates: &gates{
 			next:    &stallGuard{next: base, timeout: stallTimeout},
+			names:   newOperations(opts.Root, opts.Routes),
 			pacing:  pacing,
 			backoff: backoff,
 			maxWait: maxWait,

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/klog/v2"
+
+	"github.com/zuber-storage/zuber/pkg/driver"
+)
+
+// TestOrphansMetric: orphans are counted as zuber gc lists them, once they are old
+// enough, and are not known while the cluster cannot be read.
+func TestOrphansMetric(t *testing.T) {
+	y := newYard(t, "v1alpha1")
+	var backends []driver.Backend
+	for name, p := range y.providers() {
+		backends = append(backends, driver.Backend{Name: name, Provider: p})
+	}
+	registry := prometheus.NewRegistry()
+	settings := serveSettings{companionSettings: companionSettings{Companion: companionAuto, Kubeconfig: y.cluster.kubeconfig(t)}}
+	settings.DriverName = defaultDriverName
+	o := newOrphans(backends, settings, registry, klog.Background())
+	counted := func() []string {
+		t.Helper()
+		for _, b := range backends {
+			o.look(t.Context(), b)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				all = append(all, fmt.Sprint(m.GetLabel()[0].GetValue(), " ", m.GetLabel()[1].GetValue(), " ", m.GetGauge().GetValue()))
+			}
+		}
+		return all
+	}
+	want := []string{"cs access 0", "cs bucket 0", "cs owner 0", "st access 0", "st bucket 0", "st owner 0"}
+	if got := counted(); !slices.Equal(got, want) {
+		t.Errorf("young ones: %q, want %q", got, want)
+	}
+	o.age = 0
+	want = []string{"cs access 1", "cs bucket 1", "cs owner 1", "st access 1", "st bucket 1", "st owner 0"}
+	if got := counted(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	y.cluster.mu.Lock()
+	y.cluster.fault = func(w http.ResponseWriter, _ string, _ int) bool {
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	}
+	y.cluster.mu.Unlock()
+	if got := counted(); len(got) != 0 {
+		t.Errorf("without the cluster there is %q", got)
+	}
+	settings.Companion = companionOff
+	if newOrphans(backends, settings, prometheus.NewRegistry(), klog.Background()) != nil {
+		t.Error("the cluster is read although the companion is off")
+	}
+}

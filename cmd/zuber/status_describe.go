@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"k8s.io/apimachinery/pkg/util/duration"
+	kubeduration "k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/zuber-storage/zuber/pkg/companion"
 )
@@ -103,7 +103,7 @@ func (s statusText) describeRotation(d description, r companion.RotationReport) 
 		text += ", which the Secrets have since " + s.ago(r.Delivered)
 	}
 	if r.GraceUntil != nil && r.GraceUntil.After(s.now) {
-		text += "; the old one ends in " + duration.HumanDuration(r.GraceUntil.Sub(s.now))
+		text += "; the old one ends in " + kubeduration.HumanDuration(r.GraceUntil.Sub(s.now))
 	}
 	d.line("Rotation under way", text)
 }

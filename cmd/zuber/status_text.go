@@ -12,7 +12,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/util/duration"
+	kubeduration "k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/zuber-storage/zuber/pkg/companion"
 )
@@ -145,7 +145,7 @@ func (s statusText) strays(w io.Writer) {
 }
 
 // age is how long ago something was.
-func (s statusText) age(t time.Time) string { return duration.HumanDuration(s.now.Sub(t)) }
+func (s statusText) age(t time.Time) string { return kubeduration.HumanDuration(s.now.Sub(t)) }
 
 func (s statusText) ago(t *time.Time) string {
 	if t == nil {

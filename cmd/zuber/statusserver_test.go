@@ -65,6 +65,9 @@ func (s *objectServer) Send(_ context.Context, method, path string, body any) (m
 		metadata := fields["metadata"].(map[string]any)
 		path += "/" + metadata["name"].(string)
 		metadata["uid"], metadata["creationTimestamp"], metadata["resourceVersion"] = uidOf(path), "2026-01-02T02:00:00Z", "1"
+		if parts := strings.Split(path, "/namespaces/"); len(parts) > 1 {
+			metadata["namespace"], _, _ = strings.Cut(parts[1], "/")
+		}
 		s.objects[path] = fields
 		return fields, nil
 	case http.MethodPatch:

@@ -137,8 +137,7 @@ func (s *objectServer) answer(r *http.Request) (int, any) {
 		if !strings.HasPrefix(path, prefix) || !strings.Contains(path, "/"+resource+"/") {
 			continue
 		}
-		if selector := r.URL.Query().Get("fieldSelector"); selector != "" &&
-			selector != fmt.Sprintf("involvedObject.kind=%v,type=%v", o.at("involvedObject", "kind"), o.at("type")) {
+		if !selected(o, r.URL.Query().Get("fieldSelector")) {
 			continue
 		}
 		items = append(items, s.objects[path])
@@ -185,4 +184,15 @@ func (s *objectServer) kubeconfig(t *testing.T) string {
 		"clusters": [{"name": "c", "cluster": {"server": %q}}], "users": [{"name": "u", "user": {"token": "t"}}],
 		"contexts": [{"name": "zuber", "context": {"cluster": "c", "user": "u"}}]}`, s.URL))
 	return path
+}
+
+// selected reports whether an event fits a selector of its fields.
+func selected(event object, selector string) bool {
+	fields := map[string]any{"involvedObject.kind": event.at("involvedObject", "kind"), "type": event.at("type")}
+	for requirement := range strings.SplitSeq(selector, ",") {
+		if name, value, is := strings.Cut(requirement, "="); is && fields[name] != value {
+			return false
+		}
+	}
+	return true
 }

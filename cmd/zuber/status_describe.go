@@ -9,7 +9,7 @@ import (
 	"github.com/zuber-storage/zuber/pkg/companion"
 )
 
-// lines of a description have a name and a value, below each other.
+// description writes names and values below each other.
 type description struct {
 	w      io.Writer
 	indent string
@@ -30,7 +30,7 @@ func (s statusText) describe(w io.Writer, c companion.ClaimReport) {
 	d.line("State", stateOf(c.State, c.Detail))
 	d.line("Age", s.age(c.Created))
 	if c.Deleted != nil {
-		d.line("Being deleted", "since "+s.ago(c.Deleted))
+		d.line("Being deleted", "for "+s.age(*c.Deleted))
 	}
 	d.line("Class", c.Class)
 	d.line("Wipe on delete", quoted(c.WipeOnDelete))
@@ -66,7 +66,7 @@ func (s statusText) describeAccess(d description, a companion.AccessReport) {
 	d.line("State", stateOf(a.State, a.Detail))
 	d.line("Age", s.age(a.Created))
 	if a.Deleted != nil {
-		d.line("Being deleted", "since "+s.ago(a.Deleted))
+		d.line("Being deleted", "for "+s.age(*a.Deleted))
 	}
 	d.line("Class", a.Class)
 	d.line("Mode", a.Mode)
@@ -100,7 +100,7 @@ func (s statusText) describeRotation(d description, r companion.RotationReport) 
 		text += " by key " + r.Minted
 	}
 	if r.Delivered != nil {
-		text += ", which the Secrets have since " + s.ago(r.Delivered)
+		text += ", which is in the Secrets for " + s.age(*r.Delivered)
 	}
 	if r.GraceUntil != nil && r.GraceUntil.After(s.now) {
 		text += "; the old one ends in " + kubeduration.HumanDuration(r.GraceUntil.Sub(s.now))

@@ -28,13 +28,13 @@ func (l *look) readEvents(ctx context.Context) error {
 		kinds = append(kinds, kindBucket)
 	}
 	for _, kind := range kinds {
-		namespace := l.Namespace
+		namespace, missing := l.Namespace, "last errors"
 		if kind == kindBucket {
-			namespace = clusterEvents
+			namespace, missing = clusterEvents, "last errors of buckets, unless the companion repeats them"
 		}
 		var list corev1.EventList
 		err := l.view.reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"involvedObject.kind": kind, "type": corev1.EventTypeWarning})
-		if _, err = l.tolerated(err, right{"list", "", "events", namespace}, "last errors"); err != nil {
+		if _, err = l.tolerated(err, right{"list", "", "events", namespace}, missing); err != nil {
 			return l.unanswered("the events", err)
 		}
 		for i := range list.Items {

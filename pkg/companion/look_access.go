@@ -129,7 +129,7 @@ func (l *look) credentials(ctx context.Context, a access, t target, r *AccessRep
 			r.Secret.Found = FoundInvalid
 			r.Detail = fmt.Sprintf("the Secret %s: %v", t.secret, err)
 		}
-		return nil
+		return nil //nolint:nilerr // it is part of the report
 	}
 	r.AccessKeyID = c.accessKeyID
 	if a.version == v1alpha1 {

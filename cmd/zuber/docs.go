@@ -56,6 +56,13 @@ func generatedFiles(root string, commands *cobra.Command) (map[string][]byte, er
 			return nil, fmt.Errorf("docs/companion.md: %w", err)
 		}
 	}
+	status, err := os.ReadFile(filepath.Join(root, "docs", "status.md")) //nolint:gosec // the repository's own file
+	if err != nil {
+		return nil, err
+	}
+	if status, err = between(status, "fields", statusFieldsMarkdown()); err != nil {
+		return nil, fmt.Errorf("docs/status.md: %w", err)
+	}
 	metrics, err := metricsMarkdown()
 	if err != nil {
 		return nil, err
@@ -65,6 +72,7 @@ func generatedFiles(root string, commands *cobra.Command) (map[string][]byte, er
 		"docs/companion.md":  beside,
 		"docs/flags.md":      flagsMarkdown(commands),
 		"docs/metrics.md":    metrics,
+		"docs/status.md":     status,
 	}, nil
 }
 

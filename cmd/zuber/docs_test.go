@@ -42,7 +42,7 @@ func TestDocsCommand(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "docs"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, table := range map[string]string{"docs/parameters.md": "parameters", "docs/companion.md": "annotations"} {
+	for name, table := range map[string]string{"docs/parameters.md": "parameters", "docs/companion.md": "annotations", "docs/status.md": "fields"} {
 		text := readRoot(t, name)
 		stale := regexp.MustCompile(`(?s)(<!-- begin `+table+` -->\n).*(<!-- end `+table+` -->)`).ReplaceAllString(text, "${1}stale\n$2")
 		if stale == text {
@@ -54,7 +54,7 @@ func TestDocsCommand(t *testing.T) {
 		if got := command(t, nil, "docs", "--root", dir); got.code != exitOK {
 			t.Fatal(got)
 		}
-		for _, name := range []string{"docs/parameters.md", "docs/companion.md", "docs/flags.md", "docs/metrics.md"} {
+		for _, name := range []string{"docs/parameters.md", "docs/companion.md", "docs/flags.md", "docs/metrics.md", "docs/status.md"} {
 			raw, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil || string(raw) != readRoot(t, name) {
 				t.Errorf("%s differs from the repository's (%v)", name, err)

@@ -18,5 +18,5 @@ func main() {
 	// making a bucket and deleting it.
 	signal.Ignore(syscall.SIGPIPE)
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], environ(os.Environ()), os.Stdout, os.Stderr))
+	os.Exit(runAs(ctx, programOf(os.Args[0]), os.Args[1:], environ(os.Environ()), os.Stdout, os.Stderr))
 }

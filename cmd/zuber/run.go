@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -34,16 +36,42 @@ type app struct {
 	env    environment
 	stdout io.Writer
 	stderr io.Writer
+	// program is what people type to run it; empty is programName.
+	program string
 }
+
+const (
+	programName = "zuber"
+	// pluginFile is the file name by which kubectl finds the program as its plugin, and
+	// pluginName what people type then.
+	pluginFile = "kubectl-zuber"
+	pluginName = "kubectl zuber"
+)
+
+// programOf is what people type to run the program in that file.
+func programOf(path string) string {
+	if strings.TrimSuffix(filepath.Base(path), ".exe") == pluginFile {
+		return pluginName
+	}
+	return programName
+}
+
+// called is what people type to run the program.
+func (a *app) called() string { return cmp.Or(a.program, programName) }
 
 // run carries one command line out and returns the process's exit code. It
 // ends gracefully when ctx does, reads the environment from env alone, and may
 // run any number of times in one process.
 func run(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) int {
+	return runAs(ctx, programName, args, env, stdout, stderr)
+}
+
+// runAs is run under the name that people have typed.
+func runAs(ctx context.Context, program string, args []string, env environment, stdout, stderr io.Writer) int {
 	// One writer may stand for both streams, and log lines come from many
 	// goroutines.
 	lock := new(sync.Mutex)
-	a := &app{env: env, stdout: &syncWriter{lock, stdout}, stderr: &syncWriter{lock, stderr}}
+	a := &app{env: env, stdout: &syncWriter{lock, stdout}, stderr: &syncWriter{lock, stderr}, program: program}
 	root := newRoot(a) //nolint:contextcheck // the commands get it from ExecuteContextC
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -73,7 +101,8 @@ func report(w io.Writer, err error) {
 // newRoot builds the command tree.
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "zuber",
+		Use:           programName,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: a.called()},
 		Short:         "A Kubernetes COSI driver for object storage",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -86,7 +115,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newServe(a), newSelftest(a), newAudit(a), newGC(a), newEmulate(a), newVersion(a), newDocs(a))
+	root.AddCommand(newServe(a), newSelftest(a), newStatus(a), newAudit(a), newGC(a), newEmulate(a), newVersion(a), newDocs(a))
 	return root
 }
 

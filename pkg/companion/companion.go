@@ -186,10 +186,22 @@ func (c *Companion) plan(ctx context.Context) (plan, error) {
 
 // version is that of COSI's API in the cluster.
 func (c *Companion) version(ctx context.Context) (string, error) {
-	var group metav1.APIGroup
-	err := c.discovery.RESTClient().Get().AbsPath("/apis/" + cosiGroup).Do(ctx).Into(&group)
-	if err != nil && !apierrors.IsNotFound(err) {
+	found, err := servedVersion(ctx, c.discovery)
+	switch {
+	case err != nil:
 		return "", fmt.Errorf("the companion waits for the API server: %w", err)
+	case found == "":
+		return "", fmt.Errorf("%w: the cluster has no %s of version %s or %s", errOff, cosiGroup, v1alpha1, v1alpha2)
+	}
+	return found, nil
+}
+
+// servedVersion is that of COSI's API in a cluster; an empty one is none.
+func servedVersion(ctx context.Context, d *discovery.DiscoveryClient) (string, error) {
+	var group metav1.APIGroup
+	err := d.RESTClient().Get().AbsPath("/apis/" + cosiGroup).Do(ctx).Into(&group)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", err
 	}
 	found := ""
 	for _, v := range group.Versions {
@@ -197,9 +209,6 @@ func (c *Companion) version(ctx context.Context) (string, error) {
 		if v.Version == v1alpha2 || v.Version == v1alpha1 && found == "" {
 			found = v.Version
 		}
-	}
-	if found == "" {
-		return "", fmt.Errorf("%w: the cluster has no %s of version %s or %s", errOff, cosiGroup, v1alpha1, v1alpha2)
 	}
 	return found, nil
 }

@@ -106,6 +106,9 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	if c.options.NoPrograms {
 		steps = []func(context.Context) error{c.startKubernetes, c.installCOSI, c.install}
 	}
+	if c.options.NoPrograms && c.options.NoCOSI {
+		steps = []func(context.Context) error{c.startKubernetes, c.install}
+	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err

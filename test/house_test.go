@@ -38,6 +38,7 @@ var arrows = map[string][]string{
 	"pkg/s3":                   {},
 	"pkg/emulator":             {"pkg/emulator/..."},
 	"test":                     {},
+	"test/docs":                {},
 	"test/e2e/cluster":         {"pkg/emulator"},
 	"test/e2e/playground":      {"test/e2e/cluster"},
 	"test/e2e/v1alpha2":        {"pkg/cosi/v1alpha2pb", "test/e2e/cluster"},

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zuber-storage/zuber/test/docs"
 )
 
 // root is the repository.
@@ -67,9 +69,10 @@ func TestDocsCommand(t *testing.T) {
 	}
 }
 
-// TestReadme holds the README to what the program does and prints.
+// TestReadme holds the README, and pages that say more of the same, to what the
+// program does and prints.
 func TestReadme(t *testing.T) {
-	readme := readRoot(t, "README.md")
+	readme := readRoot(t, "README.md") + readRoot(t, "docs/install.md") + readRoot(t, "docs/troubleshooting.md") + readRoot(t, "docs/developing.md")
 	known := readRoot(t, "docs/flags.md")
 	for _, flag := range regexp.MustCompile("`--([a-z][a-z-]+)").FindAllStringSubmatch(readme, -1) {
 		if !strings.Contains(known, "`--"+flag[1]+"`") {
@@ -100,6 +103,21 @@ func TestReadme(t *testing.T) {
 	}
 	if got, want := figures(shown[1]), figures(strings.TrimSpace(command(t, nil, "selftest", "--emulate").stdout)); got != want {
 		t.Errorf("the README shows\n%s\nbut a run prints\n%s", got, want)
+	}
+}
+
+// TestConfigBlocks reads what the pages show of the file of --config.
+func TestConfigBlocks(t *testing.T) {
+	blocks, err := docs.Blocks(root, "yaml config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocks {
+		name := filepath.Join(t.TempDir(), "zuber.yaml")
+		writeFile(t, name, b.Text)
+		if file, err := readConfigFile(name); err != nil || len(file.Backends) == 0 {
+			t.Errorf("%s: %v, %v", b, file, err)
+		}
 	}
 }
 

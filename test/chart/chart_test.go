@@ -18,6 +18,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/zuber-storage/zuber/test/docs"
 	"github.com/zuber-storage/zuber/test/e2e/cluster"
 )
 
@@ -212,6 +213,29 @@ func TestSchema(t *testing.T) {
 		}
 		if _, err := helm(t, "render", "zuber", "zuber-system", chart, path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want a fault of %s", text, err, want)
+		}
+	}
+}
+
+// TestDocsValues renders the chart with the values that the pages show.
+func TestDocsValues(t *testing.T) {
+	blocks, err := docs.Blocks(root, "yaml values")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocks {
+		path := filepath.Join(t.TempDir(), "values.yaml")
+		if err := os.WriteFile(path, []byte(b.Text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		kinds := map[any]bool{}
+		for _, o := range parse(t, render(t, path)) {
+			kinds[o["kind"]] = true
+		}
+		for _, want := range []string{"Deployment", "BucketClass", "BucketAccessClass"} {
+			if !kinds[want] {
+				t.Errorf("%s makes no %s", b, want)
+			}
 		}
 	}
 }

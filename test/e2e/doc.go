@@ -14,7 +14,7 @@
 //
 // A story applies manifests as a user does (s.apply, or s.class, s.accessClass,
 // s.claim and s.access, which write them), waits for what a user sees (s.ready,
-// s.bucketInfo, s.event, s.told for the texts of README's troubleshooting table,
+// s.bucketInfo, s.event, s.told for the texts of docs/troubleshooting.md,
 // s.gone, s.freed, and s.eventually or s.within for anything else), takes the
 // bucket into use (bucketInfo.s3), and deletes it (s.delete). A story that is
 // alone may stop, kill and start s.Driver, s.Sidecar, s.Controller and

@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// explained expects a row of README's troubleshooting table for a message.
+// explained expects a row of the table in docs/troubleshooting.md for a message.
 func (s *story) explained(message string) {
 	s.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "README.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "troubleshooting.md"))
 	if err != nil {
 		s.Fatal(err)
 	}
 	if !strings.Contains(string(page), "\n| `"+message) && !strings.Contains(string(page), " or `"+message) {
-		s.Errorf("README's table has no row that begins with `%s`", message)
+		s.Errorf("docs/troubleshooting.md has no row that begins with `%s`", message)
 	}
 }
 
-// told waits for an event whose text is README's, with anything where README
+// told waits for an event whose text is that page's, with anything where it
 // has an ellipsis.
 func (s *story) told(o object, message string) {
 	s.Helper()

@@ -25,6 +25,7 @@ func TestSamplesOfV1alpha2(t *testing.T) {
 	if err := v1alpha2.Install(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
+	dryRun(t, c, s.ns, ofV1alpha2)
 	peer, err := v1alpha2.Start(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -90,8 +90,8 @@ func TestReadme(t *testing.T) {
 			t.Errorf("the README speaks of the variable %s, which nothing reads", variable)
 		}
 	}
-	for _, file := range regexp.MustCompile(`\b(?:config|docs)/[a-z/]+\.[a-z]+\b`).FindAllString(readme, -1) {
-		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+	for _, file := range regexp.MustCompile(`(?:^|[^/\w])((?:config|docs)/[a-z/]+\.[a-z]+)\b`).FindAllStringSubmatch(readme, -1) {
+		if _, err := os.Stat(filepath.Join(root, file[1])); err != nil {
 			t.Error(err)
 		}
 	}

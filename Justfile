@@ -7,6 +7,10 @@ _default:
 build:
     CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version={{version}}" -o bin/{{name}} ./cmd/zuber
 
+# Write the licences and notices of what is linked into bin/; fails where a licence does not allow it
+notices:
+    mkdir -p bin && go run -C test/tools/release . notices ../../.. > bin/THIRD_PARTY_NOTICES
+
 # Run every test with the race detector
 test:
     go test -race ./...
@@ -57,7 +61,7 @@ playground:
 
 # Build the container image
 image:
-    docker build --build-arg GO_IMAGE={{go_image}} --build-arg BASE_IMAGE={{base_image}} --build-arg VERSION={{version}} -t {{image}} .
+    docker build --build-arg VERSION={{version}} --build-arg COMMIT=$(git rev-parse HEAD) -t {{image}} .
 
 # Remove what the recipes made
 clean:

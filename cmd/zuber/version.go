@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// version is set by the linker: -X main.version=…
-var version string
+// version and commit are set by the linker: -X main.version=… -X main.commit=…
+var version, commit string
 
 // buildInfo says which program this is.
 type buildInfo struct {
@@ -25,7 +25,7 @@ type buildInfo struct {
 
 // readBuild prefers what the linker was told over what the Go tool recorded.
 func readBuild() buildInfo {
-	b := buildInfo{Version: version, Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := buildInfo{Version: version, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if info.Main.Version != "(devel)" {
 			b.Version = cmp.Or(b.Version, info.Main.Version)
@@ -33,13 +33,13 @@ func readBuild() buildInfo {
 		for _, setting := range info.Settings {
 			switch setting.Key {
 			case "vcs.revision":
-				b.Commit = setting.Value
+				b.Commit = cmp.Or(b.Commit, setting.Value)
 			case "vcs.modified":
 				b.Modified = setting.Value == "true"
 			}
 		}
 	}
-	b.Version = cmp.Or(b.Version, "dev")
+	b.Version, b.Commit = cmp.Or(b.Version, "dev"), cmp.Or(b.Commit, "unknown")
 	return b
 }
 
@@ -65,11 +65,11 @@ func newVersion(a *app) *cobra.Command {
 		if s.Output == formatJSON {
 			return json.NewEncoder(a.stdout).Encode(b)
 		}
-		commit := b.Commit
+		changes := ""
 		if b.Modified {
-			commit += " with changes"
+			changes = " with changes"
 		}
-		_, err := fmt.Fprintf(a.stdout, "zuber %s\ncommit %s\n%s %s\n", b.Version, commit, b.Go, b.Platform)
+		_, err := fmt.Fprintf(a.stdout, "zuber %s\ncommit %s%s\n%s %s\n", b.Version, b.Commit, changes, b.Go, b.Platform)
 		return err
 	}
 	return cmd

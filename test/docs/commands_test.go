@@ -15,23 +15,23 @@ import (
 // elsewhere says of commands that begin so, or pages, why they are not run here.
 func elsewhere() map[string]string {
 	return map[string]string{
-		"docs/backup.md": "TestBackup of test/e2e runs it",
-		"docs/gitops.md": "TestGitOps of test/e2e applies its files",
+		"docs/backup.md":   "TestBackup of test/e2e runs it",
+		"docs/gitops.md":   "TestGitOps of test/e2e applies its files",
+		"docs/releases.md": "it takes a release, and a Docker engine",
 
-		"go run ./cmd/zuber selftest --emulate":     "TestReadmeShowsARun of cmd/zuber runs it",
-		"zuber ":                                    "TestDocumentedCommands of cmd/zuber runs it",
-		"bin/zuber ":                                "it runs until it is stopped; TestServe and TestEmulate of cmd/zuber run it",
-		"go test ":                                  "it is what runs this",
-		"CLOUDSCALE_API_TOKEN=":                     "it takes an account",
-		"STACKIT_SERVICE_ACCOUNT_KEY_PATH=":         "it takes an account",
-		"docker ":                                   "it takes a Docker engine",
-		"grpcurl ":                                  "it takes grpcurl and the socket of a driver in a Pod",
-		"sigs.k8s.io.cosi.v1alpha2.Provisioner/":    "it is the second line of grpcurl",
-		"kubectl apply -k config/crd":               "it names upstream by its address; test/e2e/cluster applies it with a copy",
-		"kubectl -n zuber-system rollout status":    "no Pod runs here",
-		"kubectl -n zuber-system logs ":             "no Pod runs here",
-		"kubectl apply -k config/stackit":           "TestManifests of cmd/zuber builds it",
-		"kubectl apply --filename=config/samples/g": "TestGitOps of test/e2e applies it",
+		"go run ./cmd/zuber selftest --emulate":  "TestReadmeShowsARun of cmd/zuber runs it",
+		"zuber ":                                 "TestDocumentedCommands of cmd/zuber runs it",
+		"bin/zuber ":                             "it runs until it is stopped; TestServe and TestEmulate of cmd/zuber run it",
+		"go test ":                               "it is what runs this",
+		"CLOUDSCALE_API_TOKEN=":                  "it takes an account",
+		"STACKIT_SERVICE_ACCOUNT_KEY_PATH=":      "it takes an account",
+		"docker ":                                "it takes a Docker engine",
+		"grpcurl ":                               "it takes grpcurl and the socket of a driver in a Pod",
+		"sigs.k8s.io.cosi.v1alpha2.Provisioner/": "it is the second line of grpcurl",
+		"kubectl apply -k config/crd":            "it names upstream by its address; test/e2e/cluster applies it with a copy",
+		"kubectl -n zuber-system rollout status": "no Pod runs here",
+		"kubectl -n zuber-system logs ":          "no Pod runs here",
+		"kubectl apply -k config/stackit":        "TestManifests of cmd/zuber builds it",
 	}
 }
 

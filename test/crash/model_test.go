@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/zuber-storage/zuber/pkg/emulator"
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
@@ -61,12 +62,23 @@ func (s *story) restart(slot int) {
 	s.processes[slot] = nil
 }
 
-// names of the buckets; what is in class goes with each creation.
-func class(bucket string) []string {
-	if bucket == "bucket-b" {
-		return []string{"bucketDeletionPolicy=DeleteAll"}
+// purged is the bucket that may be deleted with its data.
+const purged = "bucket-b"
+
+// make makes the bucket, with what its class says each time: one is named after its
+// claim, and where buckets can share an owner, the other two are a tenant's.
+func (s *story) make(bucket string) rpc {
+	var class []string
+	if s.name() == emulator.CloudCloudscale {
+		class = team()
 	}
-	return nil
+	switch bucket {
+	case "bucket-a":
+		return createFor("prod", bucket)
+	case purged:
+		class = append(class, "bucketDeletionPolicy=DeleteAll")
+	}
+	return create(bucket, class...)
 }
 
 func drawBucketName(t *rapid.T) string {
@@ -124,7 +136,7 @@ func (s *story) drawGrant(t *rapid.T) rpc {
 func (s *story) drawDelete(t *rapid.T) rpc {
 	bucket := drawBucketName(t)
 	r := remove(bucket)
-	if s.data[bucket] && class(bucket) == nil {
+	if s.data[bucket] && bucket != purged {
 		r.want = provider.ErrNotEmpty
 	}
 	return r
@@ -135,7 +147,7 @@ func (s *story) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"create": func(t *rapid.T) {
 			bucket := drawBucketName(t)
-			s.step(t, create(bucket, class(bucket)...))
+			s.step(t, s.make(bucket))
 		},
 		"grant":       func(t *rapid.T) { s.step(t, s.drawGrant(t)) },
 		"grant more":  func(t *rapid.T) { s.step(t, s.drawGrant(t)) },
@@ -189,7 +201,7 @@ func (s *story) pair(t *rapid.T) {
 	first, second := s.drawGrant(t), s.drawGrant(t)
 	if rapid.Bool().Draw(t, "create") {
 		bucket := drawBucketName(t)
-		second = create(bucket, class(bucket)...)
+		second = s.make(bucket)
 	}
 	slots := [2]int{0, 1}
 	if slices.ContainsFunc(first.buckets, func(b string) bool { return slices.Contains(second.buckets, b) }) {

@@ -98,7 +98,7 @@ func (l *lane) tell(t *testing.T, rt *rapid.T, count *tally) {
 	w := l.world
 	l.world = nil
 	l.stories++
-	w.driver = fmt.Sprintf("s%d-%d.zuber.dev", l.number, l.stories)
+	w.driver, w.cluster = fmt.Sprintf("s%d-%d.zuber.dev", l.number, l.stories), "blue"
 	s := newStory(t.Context(), w, l.clock, count)
 	rt.Repeat(s.actions())
 	s.end(rt)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/zuber-storage/zuber/pkg/driver"
-	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
 // access looks at each target of an access, or at the one that was asked for.
@@ -44,9 +43,9 @@ func (l *look) access(ctx context.Context, claims []unstructured.Unstructured, u
 		whole.LastError = nil
 	}
 	var all []AccessReport
-	for i, t := range a.targets {
+	for _, t := range a.targets {
 		one := whole
-		one.Claim, one.Mode = t.claim, modeOf(u, i, parameters)
+		one.Claim, one.Mode = t.claim, modeSeen(t, a.version, parameters)
 		if l.Claim != "" && t.claim != l.Claim {
 			continue
 		}
@@ -77,17 +76,12 @@ func (l *look) mine(claims []unstructured.Unstructured, a access) bool {
 	return true
 }
 
-// modeOf is what a target's access allows; an empty one is not known.
-func modeOf(u *unstructured.Unstructured, target int, parameters map[string]string) string {
-	if u.GroupVersionKind().Version == v1alpha2 {
-		all, _, _ := unstructured.NestedSlice(u.Object, "spec", "bucketClaims")
-		m, _ := all[target].(map[string]any)
-		return text(&unstructured.Unstructured{Object: m}, "accessMode")
-	}
-	if parameters == nil {
+// modeSeen is what a target's access allows; an empty one is not known.
+func modeSeen(t target, version string, parameters map[string]string) string {
+	if version == v1alpha1 && parameters == nil {
 		return ""
 	}
-	return first(parameters["accessMode"], string(provider.ReadWrite))
+	return t.modeIn(parameters)
 }
 
 // secret looks for a Secret. A name that none can have is that of none.

@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
 // The states of Buckets and BucketAccesses in metrics.
@@ -303,10 +301,9 @@ func stateOf(m meta, ready, failed bool) string {
 
 // modeOf is the mode of all buckets of an access.
 func modeOf(a access, class accessClass) string {
-	otherwise := first(class.parameters["accessMode"], string(provider.ReadWrite))
 	var modes []string
 	for _, t := range a.targets {
-		modes = append(modes, first(t.mode, otherwise))
+		modes = append(modes, t.modeIn(class.parameters))
 	}
 	modes = slices.Compact(modes)
 	if len(modes) == 1 {

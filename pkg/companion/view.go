@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
 // The API that COSI's objects are of, and its versions. A cluster serves one of
@@ -85,6 +87,11 @@ type target struct {
 	claim  string // name of the BucketClaim
 	secret string // name of the Secret that COSI writes
 	mode   string // v1alpha2 alone; empty means what the class says
+}
+
+// modeIn is what the access allows in a class with these parameters.
+func (t target) modeIn(parameters map[string]string) string {
+	return first(t.mode, first(parameters["accessMode"], string(provider.ReadWrite)))
 }
 
 // delivers reports whether COSI writes the Secret with that name for the access.

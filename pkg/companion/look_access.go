@@ -105,7 +105,7 @@ func (l *look) secret(ctx context.Context, namespace, name, missing string) (*co
 }
 
 // missingSecrets is what a report lacks without a look into Secrets.
-const missingSecrets = "access key IDs, whether Secrets are there, and rotations"
+const missingSecrets = "access key IDs, whether Secrets are there, and rotations" //nolint:gosec // what a report lacks
 
 // credentials looks at the Secret that COSI writes for a target.
 func (l *look) credentials(ctx context.Context, a access, t target, r *AccessReport) error {
@@ -123,7 +123,7 @@ func (l *look) credentials(ctx context.Context, a access, t target, r *AccessRep
 			r.Secret.Found = FoundInvalid
 			r.Detail = fmt.Sprintf("the Secret %s: %v", t.secret, err)
 		}
-		return nil //nolint:nilerr // it is part of the report
+		return nil // it is part of the report
 	}
 	r.AccessKeyID = c.accessKeyID
 	if a.version == v1alpha1 {

@@ -103,7 +103,7 @@ func (l *look) lastError(failures []*ErrorReport, ready bool, objects ...about) 
 		for i := range l.events {
 			e := &l.events[i]
 			same := e.kind == o.kind && e.name == o.name && (e.namespace == o.namespace || o.namespace == "") && (o.uid == "" || e.uid == o.uid)
-			if same && !(ready && slices.Contains(untilReady(), e.report.Reason)) {
+			if same && (!ready || !slices.Contains(untilReady(), e.report.Reason)) {
 				add(&e.report)
 			}
 		}

@@ -147,7 +147,7 @@ func workplace(t *testing.T, c *cluster.Cluster) string {
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // some are programs
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

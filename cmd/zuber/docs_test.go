@@ -83,7 +83,8 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 		}
 		text := readRoot(t, name)
 		for _, flag := range regexp.MustCompile("`--([a-z][a-z-]+)").FindAllStringSubmatch(text, -1) {
-			if !strings.Contains(flags, "`--"+flag[1]+"`") {
+			others := strings.HasSuffix(name, "clients.md") || flag[1] == "driver-addr" // those of S3 clients and of the sidecar
+			if !others && !strings.Contains(flags, "`--"+flag[1]+"`") {
 				t.Errorf("%s speaks of --%s, which no command has", name, flag[1])
 			}
 		}

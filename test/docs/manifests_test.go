@@ -36,6 +36,10 @@ func start(t *testing.T) *cluster.Cluster {
 // every other YAML is what the page says that it is a part of.
 func TestManifests(t *testing.T) {
 	c := start(t)
+	// That of the chart, whose labels differ, takes its place.
+	if _, err := c.Kubectl(t.Context(), "", "delete", "deployment", "zuber", "--namespace", "zuber-system"); err != nil {
+		t.Fatal(err)
+	}
 	manifests := map[string][]block{}
 	for _, p := range pages(t) {
 		for _, b := range p.blocks() {
@@ -142,6 +146,6 @@ func rendered(t *testing.T, c *cluster.Cluster, text string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Kubectl(t.Context(), out, "apply", "--dry-run=server", "--validate=strict", "-n", "zuber-system", "-f", "-")
+	_, err = c.Kubectl(t.Context(), out, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
 	return err
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/klog/v2"
 
@@ -153,6 +156,21 @@ func TestPatrolCounts(t *testing.T) {
 	}
 	if len(found) != len(provider.Drifts()) || found["tags"] != 1 || found["policy"] != 0 {
 		t.Errorf("%v", found)
+	}
+}
+
+// TestPatrolNeverSucceeds: an audit that has not succeeded yet has a time to go by, and
+// one that is off has none.
+func TestPatrolNeverSucceeds(t *testing.T) {
+	backends := []driver.Backend{{Name: "a", Provider: broken{}}}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for interval, want := range map[time.Duration]int{time.Hour: 1, 0: 0} {
+		p := newPatrol(backends, serveSettings{AuditInterval: interval, AuditCallBudget: 1}, prometheus.NewRegistry(), klog.Background())
+		p.run(ended)
+		if n := testutil.CollectAndCount(p.last); n != want {
+			t.Errorf("every %s there are %d times, want %d", interval, n, want)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 // objectsInCluster lists every Bucket and BucketAccess of the cluster, of every
 // version of COSI that is served. Any doubt that this is all is an error.
 func objectsInCluster(ctx context.Context, config *rest.Config) ([]unstructured.Unstructured, error) {
-	served, err := servedVersions(config)
+	served, err := servedVersions(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -47,13 +47,15 @@ func objectsInCluster(ctx context.Context, config *rest.Config) ([]unstructured.
 }
 
 // servedVersions returns the versions of COSI that the cluster has both resources of.
-func servedVersions(config *rest.Config) ([]schema.GroupVersion, error) {
+func servedVersions(ctx context.Context, config *rest.Config) ([]schema.GroupVersion, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	groups, err := client.ServerGroups()
-	if err != nil {
+	// The client's own methods take no context, and would hold up the end of the process.
+	ask := client.RESTClient().Get
+	var groups metav1.APIGroupList
+	if err := ask().AbsPath("/apis").Do(ctx).Into(&groups); err != nil {
 		return nil, fmt.Errorf("ask the cluster for its API groups: %w", err)
 	}
 	var served []schema.GroupVersion
@@ -63,8 +65,8 @@ func servedVersions(config *rest.Config) ([]schema.GroupVersion, error) {
 		}
 		for _, v := range g.Versions {
 			version := schema.GroupVersion{Group: g.Name, Version: v.Version}
-			resources, err := client.ServerResourcesForGroupVersion(version.String())
-			if err != nil {
+			var resources metav1.APIResourceList
+			if err := ask().AbsPath("/apis", version.Group, version.Version).Do(ctx).Into(&resources); err != nil {
 				return nil, fmt.Errorf("ask the cluster for the resources of %s: %w", version, err)
 			}
 			missing := slices.DeleteFunc(cosiResources(), func(name string) bool {

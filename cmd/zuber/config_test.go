@@ -16,8 +16,8 @@ func TestUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no command":      {nil, "zuber: a command is missing: one of audit, emulate, gc, selftest, serve, version\n"},
-		"unknown command": {[]string{"server"}, `zuber: unknown command "server": the commands are audit, emulate, gc, selftest, serve, version`},
+		"no command":      {nil, "zuber: a command is missing: one of audit, emulate, gc, selftest, serve, status, version\n"},
+		"unknown command": {[]string{"server"}, `zuber: unknown command "server": the commands are audit, emulate, gc, selftest, serve, status, version`},
 		"argument":        {[]string{"serve", "now"}, `zuber: unexpected argument "now": zuber serve takes flags only`},
 		"unknown flag":    {[]string{"serve", "--socket", "x"}, "zuber: unknown flag: --socket\nSee 'zuber serve --help'.\n"},
 		"no value":        {[]string{"emulate", "--listen"}, "zuber: flag needs an argument: --listen"},

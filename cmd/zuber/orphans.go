@@ -50,6 +50,7 @@ func newOrphans(backends []driver.Backend, s serveSettings, registerer prometheu
 	if err != nil {
 		return nil // the companion tells it
 	}
+	config.Timeout = clusterTimeout // an API server that does not answer must not end the audits
 	o.config = config
 	return o
 }

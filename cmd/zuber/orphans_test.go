@@ -1,16 +1,39 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/zuber-storage/zuber/pkg/driver"
 )
+
+// TestOrphansEnd: a process that is to end does not wait for an API server that does not
+// answer, and audits go on without it.
+func TestOrphansEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	mute := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}))
+	defer mute.Close()
+	if _, err := objectsInCluster(ctx, &rest.Config{Host: mute.URL, Timeout: time.Hour}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	settings := serveSettings{companionSettings: companionSettings{Companion: companionAuto, Kubeconfig: newAPIServer(t, "v1alpha1").kubeconfig(t)}}
+	if o := newOrphans(nil, settings, prometheus.NewRegistry(), klog.Background()); o.config.Timeout == 0 {
+		t.Error("a call of the API server may last for ever")
+	}
+}
 
 // TestOrphansMetric: orphans are counted as zuber gc lists them, once they are old
 // enough, and are not known while the cluster cannot be read.

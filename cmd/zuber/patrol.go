@@ -35,7 +35,7 @@ func newPatrol(backends []driver.Backend, s serveSettings, registerer prometheus
 		}, []string{"backend", "kind"}),
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "zuber_audit_last_success_timestamp_seconds",
-			Help: "When the back end was last audited as a whole, in seconds since 1970.",
+			Help: "When the back end was last audited as a whole, and until then when the driver started, in seconds since 1970.",
 		}, []string{"backend"}),
 	}
 	registerer.MustRegister(p.findings, p.last)
@@ -51,6 +51,7 @@ func (p *patrol) run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, b := range p.backends {
+		p.last.WithLabelValues(b.Name).SetToCurrentTime() // else an audit that never succeeds would not be noticed
 		group.Go(func() { p.watch(ctx, b) })
 	}
 }

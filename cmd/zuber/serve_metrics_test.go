@@ -89,10 +89,11 @@ func TestServeMetricsOfUsage(t *testing.T) {
 	if strings.Contains(text, "zuber_bucket_usage_bytes{") {
 		t.Error("there is a bucket before there is one")
 	}
-	eventually(t, "cloudscale.ch has said that there is none", func() bool {
+	eventually(t, "cloudscale.ch is asked", func() bool {
 		_, text = r.get(t, "/metrics")
-		return strings.Contains(text, `zuber_usage_last_success_timestamp_seconds{backend="cloudscale"}`)
+		return strings.Contains(text, `zuber_cloud_requests_total{backend="cloudscale",operation="GET /v1/metrics/buckets",outcome="ok"`)
 	})
+	wantLines(t, "what it is stale by", text, `zuber_usage_last_success_timestamp_seconds{backend="cloudscale"} `)
 	if strings.Contains(text, `zuber_usage_last_success_timestamp_seconds{backend="stackit"}`) {
 		t.Error("buckets are listed without being asked for")
 	}
@@ -106,7 +107,7 @@ func TestUsageFigures(t *testing.T) {
 	u := newUsage(nil, s, registry, klog.Background())
 	meter := &fakeMeter{usage: []provider.Usage{
 		{BucketRef: provider.BucketRef{Name: "x", Region: "r"}, Bytes: 2e9, Objects: 7, At: time.Unix(1000, 0)},
-		{BucketRef: provider.BucketRef{Name: "x", Region: "r"}, Bytes: 1, At: time.Unix(1000, 0)},
+		{BucketRef: provider.BucketRef{Name: "x", Region: "r", OwnerID: "o"}, Bytes: 1, At: time.Unix(1000, 0)},
 		{BucketRef: provider.BucketRef{Name: "y", Region: "r"}, Objects: 0, At: time.Unix(1000, 0)},
 	}}
 	shown := func() []string {

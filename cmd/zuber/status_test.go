@@ -91,6 +91,7 @@ func (w *statusWorld) hostile(kubeconfig string) {
 	}
 	access := w.access("dev", "evil", "evil", "zuber-key", "ReadWrite", map[string]string{"zuber.dev/env-secret": evil, "zuber.dev/rotate-credentials-at": evil})
 	w.grant(access, "evil", photosID, "x", "KEY"+evil, nil)
+	w.secret(access, "zuber-rotation-"+w.uids[access], map[string]string{"rotation": `{"handled": "x", "rotated": "9999-12-31T23:59:59-23:00"}`}) // a year that JSON cannot have
 	for _, args := range [][]string{{"-A"}, {"-n", "dev"}, {"-n", "dev", "evil"}, {"-A", "-o", "json"}} {
 		got := shows(w.T, exitOK, append(args, "--kubeconfig", kubeconfig)...)
 		if args[len(args)-1] == "json" {

@@ -59,7 +59,7 @@ func newUsage(backends []driver.Backend, s serveSettings, registerer prometheus.
 		at:      desc("zuber_bucket_usage_timestamp_seconds", "Time of the figure, in seconds since 1970.", "backend", "region", "bucket"),
 		cost: desc("zuber_bucket_estimated_monthly_cost",
 			"What the bucket's bytes cost a month by --"+flagUsagePrice+", without requests and traffic; absent without a price.", "backend", "region", "bucket", "currency"),
-		last:  desc("zuber_usage_last_success_timestamp_seconds", "When the figures of the back end were last got, in seconds since 1970.", "backend"),
+		last:  desc("zuber_usage_last_success_timestamp_seconds", "When the figures of the back end were last got, and until then when the driver began to ask, in seconds since 1970.", "backend"),
 		known: map[string]amounts{},
 	}
 	registerer.MustRegister(u)
@@ -110,6 +110,7 @@ func (u *usage) run(ctx context.Context) {
 
 func (u *usage) watch(ctx context.Context, backend string, meter provider.Meter) {
 	failed := false
+	u.begin(backend)
 	ctx = transport.WithBudget(ctx, u.budget)
 	for {
 		err := u.ask(ctx, backend, meter)
@@ -131,19 +132,27 @@ func (u *usage) watch(ctx context.Context, backend string, meter provider.Meter)
 	}
 }
 
+// begin has what never succeeds be noticed as well as what does no longer.
+func (u *usage) begin(backend string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.known[backend] = amounts{at: time.Now()}
+}
+
 // ask gets the figures of a back end. Half of them would look like the loss of the
 // other buckets, so that an error leaves the old ones.
 func (u *usage) ask(ctx context.Context, backend string, meter provider.Meter) error {
 	found := amounts{at: time.Now()}
-	seen := map[provider.BucketRef]bool{}
+	seen := map[[2]string]bool{} // by what labels tell apart
 	for b, err := range meter.Usage(ctx) {
 		if err != nil {
 			return err
 		}
-		if !seen[b.BucketRef] { // the same series twice would fail every scrape
+		series := [2]string{b.Region, b.Name}
+		if !seen[series] { // the same series twice would fail every scrape
 			found.buckets = append(found.buckets, b)
 		}
-		seen[b.BucketRef] = true
+		seen[series] = true
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()

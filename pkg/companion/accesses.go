@@ -73,6 +73,9 @@ func (r *accesses) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		r.metrics.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
+	if err == nil && a.deleting {
+		r.metrics.forget(req.NamespacedName) // nobody rotates its key any more
+	}
 	if err != nil || a.deleting {
 		return reconcile.Result{}, err
 	}

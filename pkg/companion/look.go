@@ -90,7 +90,9 @@ func (l *look) tolerated(err error, r right, missing string) (forbidden bool, _ 
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unread[r] = missing
+	if l.unread[r] == "" { // events in one namespace are asked for twice, the second time for less
+		l.unread[r] = missing
+	}
 	return true, nil
 }
 
@@ -279,12 +281,13 @@ func deletedAt(u *unstructured.Unstructured) *time.Time {
 	return nil
 }
 
-// someTime is nil for no time.
+// someTime is nil for no time, and for one that JSON cannot have: whoever may write a
+// Secret or an event chooses what is in it.
 func someTime(t time.Time) *time.Time {
-	if t.IsZero() {
+	t = t.UTC()
+	if t.IsZero() || t.Year() < 0 || t.Year() > 9999 {
 		return nil
 	}
-	t = t.UTC()
 	return &t
 }
 

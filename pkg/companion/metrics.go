@@ -57,6 +57,7 @@ type shown struct {
 type rotations struct {
 	uid     string
 	last    time.Time // when the last new key was in the Secrets; zero if never
+	asked   bool      // there is to be a rotation
 	failing bool      // the last attempt failed, or was refused
 }
 
@@ -154,7 +155,7 @@ func (m *Metrics) rotated(a access, asked bool, j *journal, err error) {
 		return
 	}
 	key := types.NamespacedName{Namespace: a.namespace, Name: a.name}
-	r := rotations{uid: a.uid, failing: err != nil}
+	r := rotations{uid: a.uid, asked: asked, failing: err != nil}
 	if j != nil {
 		r.last = j.Rotated
 		if j.Running != nil && !j.Running.Delivered.IsZero() {
@@ -199,7 +200,7 @@ type stated[O any] struct {
 // read reads the driver's objects from the caches.
 func (s *shown) read(ctx context.Context) (objects, error) {
 	var all objects
-	claimed := map[claimRef]claim{}
+	claimed, counted := map[claimRef]claim{}, map[claimRef]bool{}
 	claims, err := s.list(ctx, kindClaim)
 	if err != nil {
 		return all, err
@@ -222,9 +223,10 @@ func (s *shown) read(ctx context.Context) (objects, error) {
 			continue
 		}
 		owner, known := claimed[b.claim]
-		if known {
+		if known && !counted[b.claim] {
 			all.claims = append(all.claims, owner)
 		}
+		counted[b.claim] = true // a second Bucket that names the claim makes no second claim
 		all.buckets = append(all.buckets, stated[bucket]{b, first(b.class, owner.class), stateOf(b.meta, b.ready, b.failure != "" || failed[b.uid])})
 	}
 	all.accesses, err = s.accesses(ctx)
@@ -365,11 +367,12 @@ func (m *Metrics) accessMetrics(ch chan<- prometheus.Metric, all objects) {
 		if !known || r.uid != a.object.uid {
 			continue
 		}
-		failing := 0.0
-		if r.failing {
-			failing = 1
+		switch {
+		case r.failing:
+			gauge(ch, m.failing, 1, a.object.namespace, a.object.name)
+		case r.asked:
+			gauge(ch, m.failing, 0, a.object.namespace, a.object.name)
 		}
-		gauge(ch, m.failing, failing, a.object.namespace, a.object.name)
 		if !r.last.IsZero() {
 			gauge(ch, m.lastRotation, float64(r.last.Unix()), a.object.namespace, a.object.name)
 		}

@@ -109,6 +109,7 @@ func TestMetricsOfV1alpha1(t *testing.T) {
 	object("Bucket", "pending", ours("a", "c2", "bucketReady: false"))
 	object("Bucket", "failed", ours("b", "c3", ""))
 	object("Bucket", "going", `, deletionTimestamp: "2026-01-02T00:00:00Z"`+ours("b", "c4", "bucketReady: true"))
+	object("Bucket", "second", ours("a", "c1", "bucketReady: true")) // it names a claim that has another
 	object("Bucket", "foreign", "}\nspec: {driverName: other.example, bucketClassName: c, bucketClaim: {namespace: ns, name: c5, uid: BucketClaim-c5}}")
 	const wipe = `, annotations: {zuber.dev/wipe-on-delete: "true"}`
 	object("BucketClaim", "c1", wipe+"}\nspec: {bucketClassName: a}")
@@ -137,7 +138,7 @@ func TestMetricsOfV1alpha1(t *testing.T) {
 	m.rotated(reader, true, &journal{Rotated: time.Unix(1000, 0)}, nil)
 	m.rotated(access{meta: meta{namespace: "ns", name: "writer", uid: "of an earlier one"}}, true, nil, errors.New("failed"))
 	want := []string{
-		"zuber_buckets a,Ready 1", "zuber_buckets a,Pending 1", "zuber_buckets a,Failed 0", "zuber_buckets b,Failed 1", "zuber_buckets b,Deleting 1",
+		"zuber_buckets a,Ready 2", "zuber_buckets a,Pending 1", "zuber_buckets a,Failed 0", "zuber_buckets b,Failed 1", "zuber_buckets b,Deleting 1",
 		fmt.Sprintf("zuber_bucket_oldest_timestamp_seconds a,Pending %v", made),
 		fmt.Sprintf("zuber_bucket_oldest_timestamp_seconds b,Failed %v", made),
 		fmt.Sprintf("zuber_bucket_oldest_timestamp_seconds b,Deleting %v", made+86400),
@@ -154,6 +155,13 @@ func TestMetricsOfV1alpha1(t *testing.T) {
 	// A new key that is delivered counts before the grace of the old one is over.
 	m.rotated(reader, true, &journal{Rotated: time.Unix(1000, 0), Running: &running{Replaced: "x", Delivered: time.Unix(2000, 0)}}, nil)
 	wantSeries(t, gathered(t, m), slices.Concat(want, []string{"zuber_access_last_rotation_timestamp_seconds reader,ns 2000", "zuber_access_rotation_failing reader,ns 0"})...)
+	// When nothing is asked for any more, the last one is still known and nothing fails.
+	m.rotated(reader, false, &journal{Rotated: time.Unix(1000, 0)}, nil)
+	got := gathered(t, m)
+	wantSeries(t, got, slices.Concat(want, rotated[:1])...)
+	if slices.Contains(got, "zuber_access_rotation_failing reader,ns 0") {
+		t.Error("a rotation that nobody asks for is shown")
+	}
 	// An access that was never rotated, and is not to be, has none.
 	m.forget(types.NamespacedName{Namespace: "ns", Name: "reader"})
 	m.rotated(reader, false, &journal{}, nil)

@@ -347,6 +347,13 @@ func TestCloudThatFails(t *testing.T) {
 			if shown, known := p.noted(); !known || shown.failing || !shown.last.Equal(r.now) {
 				t.Errorf("the rotation at %s is shown as %+v, %v", r.now, shown, known)
 			}
+			r.set("2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
+			if _, err := r.look(p); err != nil {
+				t.Fatal(err)
+			}
+			if shown, known := p.noted(); known {
+				t.Errorf("of an access that goes %+v is shown", shown)
+			}
 		})
 	}
 }

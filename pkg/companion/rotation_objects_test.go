@@ -1,12 +1,16 @@
 package companion
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/zuber-storage/zuber/pkg/driver"
 )
@@ -132,6 +136,13 @@ func (r *rotating) edit(at string, value any, path ...string) {
 // gets.
 func (r *rotating) regrant(p *rotator) {
 	r.Helper()
+	r.grantAgain(p)
+	r.writeSecrets()
+}
+
+// grantAgain is what the sidecar of v1alpha2 asks for when it starts.
+func (r *rotating) grantAgain(p *rotator) {
+	r.Helper()
 	request := driver.GrantRequest{Account: "ba-" + r.uid}
 	for _, id := range r.buckets {
 		request.Buckets = append(request.Buckets, driver.GrantBucket{ID: id})
@@ -140,7 +151,28 @@ func (r *rotating) regrant(p *rotator) {
 	if r.grant, err = p.keys.GrantAccess(r.quiet(), request); err != nil {
 		r.Fatal(err)
 	}
+}
+
+// writeSecrets is what it does then.
+func (r *rotating) writeSecrets() {
+	r.Helper()
 	for i := range r.buckets {
 		r.writeSecret(i, r.now.UTC().Format(time.RFC3339))
 	}
+}
+
+// between runs f once, when the Secret has been read.
+type between struct {
+	client.Reader
+	secret string
+	once   sync.Once
+	f      func()
+}
+
+func (b *between) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := b.Reader.Get(ctx, key, o, opts...)
+	if key.Name == b.secret {
+		b.once.Do(b.f)
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package companion
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -307,6 +308,44 @@ func TestGrantInTheGrace(t *testing.T) {
 			r.wantKeys(1, keyList{r.grant.Credentials}, keyList{old})
 			r.wantEvents(1, ReasonCredentialsRotated, old.AccessKeyID)
 		})
+	}
+}
+
+// TestGrantWhileKeysEnd: the sidecar of v1alpha2 starts together with the driver and is
+// given a key between the companion's look into the Secrets and the end of the other
+// keys. It writes that key, which must work.
+func TestGrantWhileKeysEnd(t *testing.T) {
+	e := startEmulator(t)
+	for _, cloud := range clouds() {
+		for _, at := range []string{"RetireKeys", "RotateAccess"} {
+			t.Run(cloud+"/"+at, func(t *testing.T) {
+				r := newRotating(t, e, cloud, v1alpha2, 2, nil)
+				old := r.grant.Credentials
+				r.annotate(AnnotationRotateAt, "now")
+				r.annotate(AnnotationRotationGrace, "1h")
+				if at == "RetireKeys" {
+					r.must(r.first)
+					r.now = r.now.Add(time.Hour)
+				}
+				held, p := r.current(), r.start()
+				p.secrets.live = &between{Reader: p.secrets.live, secret: r.secretName(1), f: func() { r.grantAgain(p) }}
+				_, err := r.look(p)
+				if r.grant.Credentials != held && !errors.Is(err, provider.ErrConflict) {
+					t.Errorf("the companion goes on while %s is on its way into the Secrets: %v", r.grant.Credentials.AccessKeyID, err)
+				}
+				r.writeSecrets()
+				r.wantKeys(r.keysAtCloud(), keyList{r.grant.Credentials}, nil)
+				for range 2 {
+					r.must(p)
+					r.now = r.now.Add(time.Hour)
+				}
+				r.must(p)
+				r.wantKeys(1, keyList{r.current()}, nil)
+				if r.opens(old) == nil {
+					t.Error("the old key works")
+				}
+			})
+		}
 	}
 }
 

@@ -84,6 +84,7 @@ func (d *Driver) GrantAccess(ctx context.Context, req GrantRequest) (Grant, erro
 	if err != nil {
 		return Grant{}, fmt.Errorf("back end %s: account %s: %w", backend.Name, req.Account, err)
 	}
+	d.deliveries.granted(deliveryKey(backend.Name, req.Account), access.Credentials.AccessKeyID, d.now())
 	grant := Grant{AccountID: accountID, Credentials: access.Credentials}
 	for i, id := range ids {
 		grant.Buckets = append(grant.Buckets, CreatedBucket{ID: req.Buckets[i].ID, Bucket: access.Buckets[i]})
@@ -174,6 +175,7 @@ func (d *Driver) RevokeAccess(ctx context.Context, req RevokeRequest) error {
 	for _, id := range ids {
 		d.live.revoked(liveKey(id), account.Account)
 	}
+	d.deliveries.arrived(deliveryKey(backend.Name, account.Account))
 	return nil
 }
 

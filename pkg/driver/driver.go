@@ -76,6 +76,7 @@ type Driver struct {
 	observer       Observer
 	locks          *keyLock
 	live           *liveAccesses
+	deliveries     *deliveries
 }
 
 // CreatedBucket is a bucket under the ID that COSI knows it by.
@@ -101,6 +102,7 @@ func New(cfg Config) (*Driver, error) {
 		observer:       cfg.Observer,
 		locks:          newKeyLock(),
 		live:           newLiveAccesses(),
+		deliveries:     newDeliveries(),
 	}
 	if d.grace == 0 {
 		d.grace = DefaultRevokeGrace

@@ -56,7 +56,7 @@ func TestObserverOfAccesses(t *testing.T) {
 	if _, err := d.RotateAccess(t.Context(), RotateRequest{AccountID: account, BucketIDs: ids}); !errors.Is(err, provider.ErrUnsupported) {
 		t.Fatal(err)
 	}
-	if err := d.RetireKeys(t.Context(), RotateRequest{AccountID: account, BucketIDs: ids}); !errors.Is(err, provider.ErrUnsupported) {
+	if err := d.RetireKeys(t.Context(), RotateRequest{AccountID: account, BucketIDs: ids, KeepAccessKeyID: "AK"}); !errors.Is(err, provider.ErrUnsupported) {
 		t.Fatal(err)
 	}
 	if err := d.RevokeAccess(t.Context(), RevokeRequest{AccountID: account, BucketIDs: ids}); err != nil {

@@ -33,34 +33,48 @@ type RotateRequest struct {
 // RotateAccess gives a granted access a new key and returns it once it works. The
 // account ID stays. A repetition with the same key to keep leaves no third key
 // behind. Besides the provider's errors it returns ErrInvalidArgument for an ID
-// that is not this driver's, and ErrPrecondition when unconfigured.
+// that is not this driver's, ErrPrecondition when unconfigured, and ErrConflict for some
+// time after a grant that returned another key than the one to keep.
 func (d *Driver) RotateAccess(ctx context.Context, req RotateRequest) (provider.Credentials, error) {
 	backend, ref, unlock, err := d.accountOf(ctx, req.AccountID, req.BucketIDs)
 	if err != nil {
 		return provider.Credentials{}, err
 	}
 	defer unlock()
+	to := deliveryKey(backend.Name, ref.Account)
+	if req.KeepAccessKeyID != "" {
+		if err := d.deliveries.spares(to, req.KeepAccessKeyID, d.now()); err != nil {
+			return provider.Credentials{}, err
+		}
+	}
 	key, err := backend.Provider.RotateAccess(ctx, ref, provider.RotateOptions{KeepAccessKeyID: req.KeepAccessKeyID})
 	d.observer.AccessChanged(backend.Name, ChangeRotate, err)
 	if err != nil {
 		return provider.Credentials{}, fmt.Errorf("back end %s: %w", backend.Name, err)
 	}
+	d.deliveries.arrived(to)
 	return key, nil
 }
 
 // RetireKeys ends all keys of a granted access but req.KeepAccessKeyID, which must
-// be one of them: else it ends none and returns ErrNotFound.
+// be one of them: else it ends none and returns ErrNotFound. It ends none, either, and
+// returns ErrConflict, for some time after a grant that returned another key.
 func (d *Driver) RetireKeys(ctx context.Context, req RotateRequest) error {
 	backend, ref, unlock, err := d.accountOf(ctx, req.AccountID, req.BucketIDs)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	to := deliveryKey(backend.Name, ref.Account)
+	if err := d.deliveries.spares(to, req.KeepAccessKeyID, d.now()); err != nil {
+		return err
+	}
 	err = backend.Provider.RetireKeys(ctx, ref, req.KeepAccessKeyID)
 	d.observer.AccessChanged(backend.Name, ChangeRetire, err)
 	if err != nil {
 		return fmt.Errorf("back end %s: %w", backend.Name, err)
 	}
+	d.deliveries.arrived(to)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,8 +89,18 @@ func (w *world) start() (*process, error) {
 	p.Driver, err = driver.New(driver.Config{
 		Name: w.driver, ClusterID: w.cluster, Claims: claims{}, AllowDeleteAll: true, RevokeGrace: -1,
 		Backends: []driver.Backend{{Name: backend, Kind: w.name(), Provider: p.adapter}},
+		Now:      hourly(),
 	})
 	return p, err
+}
+
+// hourly is a clock that an hour goes by on between two looks at it: what a process has
+// handed out has arrived when it is asked for the next thing, although another process
+// may have handed out more since.
+func hourly() func() time.Time {
+	var looks atomic.Int64
+	began := time.Now()
+	return func() time.Time { return began.Add(time.Duration(looks.Add(1)) * time.Hour) }
 }
 
 // claims is a cluster whose Buckets are called after their claims, <namespace>.<claim>.

@@ -76,6 +76,7 @@ const (
 	flagRepair          = "repair"
 	flagAuditInterval   = "audit-interval"
 	flagAuditCallBudget = "audit-call-budget"
+	flagUsage           = "usage"
 	flagUsageInterval   = "usage-interval"
 	flagUsageByListing  = "usage-by-listing"
 	flagUsageCallBudget = "usage-call-budget"
@@ -95,6 +96,9 @@ const (
 	delayNone      = "none"
 	delayRealistic = "realistic"
 )
+
+// noCredentials is the fault of a command that has no back end.
+const noCredentials = "no credentials: set " + envToken + ", " + envTokenFile + ", " + envStackitKey + " or " + envStackitKeyPath + ", or name a file with --" + flagConfig
 
 // backendSettings says where back ends come from.
 type backendSettings struct {

@@ -37,7 +37,7 @@ func statusFields(b *strings.Builder, prefix string, t reflect.Type) {
 		case of == reflect.TypeFor[time.Time]():
 			kind = "time"
 		case of.Kind() != reflect.Struct:
-			kind = map[reflect.Kind]string{reflect.String: "text", reflect.Bool: "boolean", reflect.Int32: "number"}[of.Kind()]
+			kind = map[reflect.Kind]string{reflect.String: "text", reflect.Bool: "boolean", reflect.Int32: "number", reflect.Int64: "number", reflect.Float64: "number"}[of.Kind()]
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", path, kind, cell(meaning))
 		switch {

@@ -56,7 +56,7 @@ func (a *app) openReal(cmd *cobra.Command, c *collector, s *backendSettings, che
 	check(c)
 	specs := s.resolve(c, a.env)
 	if len(c.faults) == 0 && len(specs) == 0 {
-		c.addf("no credentials: set %s, %s, %s or %s, or name a file with --%s", envToken, envTokenFile, envStackitKey, envStackitKeyPath, flagConfig)
+		c.addf(noCredentials)
 	}
 	if err := c.err(); err != nil {
 		return nil, err

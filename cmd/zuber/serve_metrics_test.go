@@ -103,7 +103,7 @@ func TestServeMetricsOfUsage(t *testing.T) {
 // cloud does not answer.
 func TestUsageFigures(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	s := serveSettings{usageSettings: usageSettings{prices: map[string]price{"a": {0.03, "CHF"}}}}
+	s := serveSettings{usageSettings: usageSettings{meterSettings: meterSettings{prices: map[string]price{"a": {0.03, "CHF"}}}}}
 	u := newUsage(nil, s, registry, klog.Background())
 	meter := &fakeMeter{usage: []provider.Usage{
 		{BucketRef: provider.BucketRef{Name: "x", Region: "r"}, Bytes: 2e9, Objects: 7, At: time.Unix(1000, 0)},
@@ -158,7 +158,7 @@ type fakeMeter struct {
 
 func (f *fakeMeter) UsageByListing() bool { return false }
 
-func (f *fakeMeter) Usage(context.Context) iter.Seq2[provider.Usage, error] {
+func (f *fakeMeter) Usage(context.Context, func(provider.BucketRef) bool) iter.Seq2[provider.Usage, error] {
 	return func(yield func(provider.Usage, error) bool) {
 		for i, u := range f.usage {
 			if f.err != nil && i == 1 {

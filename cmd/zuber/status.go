@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/zuber-storage/zuber/pkg/companion"
+	"github.com/zuber-storage/zuber/pkg/driver"
 	"github.com/zuber-storage/zuber/pkg/provider"
 )
 
@@ -29,7 +30,9 @@ const (
 
 // statusSettings is the configuration of `zuber status`.
 type statusSettings struct {
-	DriverName    string
+	backendSettings
+	meterSettings
+	Usage         bool
 	Kubeconfig    string
 	Context       string
 	Namespace     string
@@ -39,7 +42,11 @@ type statusSettings struct {
 }
 
 func (s *statusSettings) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&s.DriverName, flagDriverName, defaultDriverName, "name of the driver, as the classes say it; the bucket IDs of other drivers are shown and not taken apart")
+	s.bindReal(fs)
+	fs.Lookup(flagDriverName).Usage = "name of the driver, as the classes say it; the bucket IDs of other drivers are shown and not taken apart"
+	fs.Lookup(flagConfig).Usage += ". If it is given, the clouds are asked how much the buckets hold"
+	fs.BoolVar(&s.Usage, flagUsage, false, "ask the clouds how much the buckets hold, also without --"+flagConfig+", with those variables")
+	s.meterSettings.bind(fs)
 	fs.StringVar(&s.Kubeconfig, flagKubeconfig, "", "kubeconfig to use; without it "+envKubeconfig+", then ~/.kube/config, and in a pod its service account")
 	fs.StringVar(&s.Context, flagContext, "", "context of the kubeconfig; without it the current one")
 	fs.StringVarP(&s.Namespace, flagNamespace, "n", "", "namespace of the BucketClaims; without it that of the context")
@@ -48,7 +55,8 @@ func (s *statusSettings) bind(fs *pflag.FlagSet) {
 }
 
 func (s *statusSettings) check(c *collector) {
-	checkDriverName(c, s.DriverName)
+	s.checkMark(c)
+	s.meterSettings.check(c)
 	oneOf(c, flagOutput, s.Output, formatText, formatJSON)
 	switch {
 	case s.AllNamespaces && s.Namespace != "":
@@ -70,9 +78,12 @@ func newStatus(a *app) *cobra.Command {
 		Short: "Show BucketClaims with their buckets, accesses, keys and errors",
 		Long: `Show BucketClaims with their buckets, accesses, keys and errors.
 
-It reads the cluster with your own rights and changes nothing. What you may not
-read is named below the rest. Access key IDs are shown, secret access keys never
-are. With the name of a BucketClaim everything about that one is shown.
+It reads the cluster with your own rights and changes nothing in it. What you may
+not read is named below the rest. Access key IDs are shown, secret access keys
+never are. With the name of a BucketClaim everything about that one is shown.
+
+With --config or --usage it also asks the clouds how much the buckets hold. A
+cloud that does not say is named below the rest.
 
 The exit code is 0 when something could be shown, whatever state it is in; 1
 when the BucketClaim is not there or the API server does not answer; and 2 for a
@@ -80,7 +91,8 @@ fault of the command line.`,
 		Example: strings.ReplaceAll(`  zuber status
   zuber status --all-namespaces
   zuber status photos --namespace prod
-  zuber status --output json`, programName, a.called()),
+  zuber status --output json
+  zuber status --all-namespaces --config zuber.yaml --usage-price cloudscale=0.03:CHF`, programName, a.called()),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return &usageError{fmt.Errorf("unexpected argument %q: one BucketClaim at a time can be named", args[1])}
@@ -96,15 +108,34 @@ fault of the command line.`,
 			s.claim = args[0]
 		}
 		s.check(c)
-		if err := c.err(); err != nil {
+		backends, err := s.backends(c, a.env)
+		if err != nil {
 			return err
 		}
-		return a.status(cmd.Context(), s)
+		return a.status(cmd.Context(), s, backends)
 	}
 	return cmd
 }
 
-func (a *app) status(ctx context.Context, s statusSettings) error {
+// asksClouds says whether usage is asked for.
+func (s *statusSettings) asksClouds() bool { return s.Usage || s.ConfigFile != "" }
+
+// backends opens the back ends whose clouds are asked.
+func (s *statusSettings) backends(c *collector, env environment) ([]driver.Backend, error) {
+	if !s.asksClouds() {
+		return nil, c.err()
+	}
+	specs := s.resolve(c, env)
+	if len(c.faults) == 0 && len(specs) == 0 {
+		c.addf(noCredentials)
+	}
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	return openAll(specs, wiring{DriverName: s.DriverName, ClusterID: s.ClusterID})
+}
+
+func (a *app) status(ctx context.Context, s statusSettings, backends []driver.Backend) error {
 	config, namespace, err := s.cluster(a.env)
 	if err != nil {
 		return &usageError{fmt.Errorf("the cluster: %w; name one with --%s and --%s", err, flagKubeconfig, flagContext)}
@@ -123,10 +154,15 @@ func (a *app) status(ctx context.Context, s statusSettings) error {
 	case err != nil:
 		return err
 	}
+	if s.asksClouds() {
+		s.addUsage(ctx, &report, backends)
+	}
 	if s.Output == formatJSON {
 		return writeStatusJSON(a.stdout, report)
 	}
-	return statusText{report, time.Now(), s.AllNamespaces, s.claim != "", namespace}.write(a.stdout)
+	return statusText{
+		Report: report, now: time.Now(), allNamespaces: s.AllNamespaces, one: s.claim != "", usage: s.asksClouds(), namespace: namespace,
+	}.write(a.stdout)
 }
 
 // cluster finds the API server and the namespace to look into.

@@ -48,11 +48,15 @@ func (s statusText) describe(w io.Writer, c companion.ClaimReport) {
 		of.line("Made by", "somebody else; the driver gives access to it and nothing more")
 	}
 	of.line("Back end", b.Backend)
+	of.line("Provider", b.Provider)
 	of.line("Region", b.Region)
 	of.line("Owner", b.Owner)
 	of.line("Bucket ID", b.ID)
 	of.line("Driver", b.Driver)
 	of.line("With its claim", b.DeletionPolicy)
+	if s.usage {
+		s.describeUsage(of, b.Usage)
+	}
 	if len(c.Accesses) == 0 {
 		d.line("Accesses", "none")
 	}

@@ -190,11 +190,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: limited}]
 // statusAt is when the golden texts are written.
 var statusAt = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
-// TestStatusText writes the golden reports for people. docs/status.md shows two of
+// TestStatusText writes the golden reports for people. docs/status.md shows some of
 // them.
 func TestStatusText(t *testing.T) {
 	docs := readRoot(t, "docs/status.md")
-	for name, shown := range map[string]bool{"v1alpha1-all": true, "v1alpha1-photos": true, "v1alpha1-limited": true, "v1alpha2-all": false, "v1alpha2-photos": false, "v1alpha2-limited": false} {
+	for name, shown := range map[string]bool{"v1alpha1-all": true, "v1alpha1-photos": true, "v1alpha1-limited": true, "v1alpha1-usage": true, "v1alpha2-all": false, "v1alpha2-photos": false, "v1alpha2-limited": false, "v1alpha2-usage": false} {
 		raw, err := os.ReadFile(filepath.Join("testdata", "status", name+".json"))
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +204,8 @@ func TestStatusText(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		if err := (statusText{r, statusAt, strings.HasSuffix(name, "-all"), strings.HasSuffix(name, "-photos"), "prod"}).write(&text); err != nil {
+		usage := strings.HasSuffix(name, "-usage")
+		if err := (statusText{Report: r, now: statusAt, allNamespaces: strings.HasSuffix(name, "-all") || usage, one: strings.HasSuffix(name, "-photos"), usage: usage, namespace: "prod"}).write(&text); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name+".txt", text.String())

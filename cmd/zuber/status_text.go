@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -68,6 +69,7 @@ type statusText struct {
 	now           time.Time
 	allNamespaces bool
 	one           bool // everything about one claim
+	usage         bool // the clouds were asked for it
 	namespace     string
 }
 
@@ -94,6 +96,12 @@ func (s statusText) write(w io.Writer) error {
 			_, _ = fmt.Fprintf(out, "  %s: %s\n", clean(u.Right), clean(u.Missing))
 		}
 	}
+	if len(s.NoUsage) > 0 {
+		_, _ = fmt.Fprintln(out, "\nUsage that is not known:")
+		for _, n := range s.NoUsage {
+			_, _ = fmt.Fprintf(out, "  back end %s: %s\n", clean(n.Backend), clean(n.Reason))
+		}
+	}
 	return out.Flush()
 }
 
@@ -108,8 +116,14 @@ func row(w io.Writer, cells ...string) {
 	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
+// beforeAccesses is where the table has the usage of buckets.
+const beforeAccesses = 6
+
 func (s statusText) table(w io.Writer) {
 	head := []string{"CLAIM", "STATE", "BACK END", "REGION", "BUCKET", "OWNER", "ACCESSES", "AGE", "LAST ERROR"}
+	if s.usage {
+		head = slices.Insert(head, beforeAccesses, "USAGE")
+	}
 	if s.allNamespaces {
 		head = append([]string{"NAMESPACE"}, head...)
 	}
@@ -130,6 +144,9 @@ func (s statusText) table(w io.Writer) {
 		}
 		b := c.Bucket
 		cells := []string{c.Name, string(c.State), b.Backend, b.Region, b.Name, b.Owner, accesses, s.age(c.Created), s.brief(newest)}
+		if s.usage {
+			cells = slices.Insert(cells, beforeAccesses, briefUsage(b.Usage))
+		}
 		if s.allNamespaces {
 			cells = append([]string{c.Namespace}, cells...)
 		}

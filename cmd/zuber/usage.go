@@ -26,6 +26,9 @@ type price struct {
 	currency string
 }
 
+// of is what so many bytes cost a month.
+func (p price) of(bytes int64) float64 { return p.perMonth * float64(bytes) / bytesOfPrice }
+
 // usage asks the clouds at an interval how much the buckets hold, and shows what they
 // said last. A scrape asks nobody. It implements prometheus.Collector.
 type usage struct {
@@ -87,7 +90,7 @@ func (u *usage) Collect(ch chan<- prometheus.Metric) {
 			gauge(u.objects, float64(b.Objects), backend, b.Region, b.Name)
 			gauge(u.at, float64(b.At.Unix()), backend, b.Region, b.Name)
 			if p, priced := u.prices[backend]; priced {
-				gauge(u.cost, p.perMonth*float64(b.Bytes)/bytesOfPrice, backend, b.Region, b.Name, p.currency)
+				gauge(u.cost, p.of(b.Bytes), backend, b.Region, b.Name, p.currency)
 			}
 		}
 	}
@@ -144,7 +147,7 @@ func (u *usage) begin(backend string) {
 func (u *usage) ask(ctx context.Context, backend string, meter provider.Meter) error {
 	found := amounts{at: time.Now()}
 	seen := map[[2]string]bool{} // by what labels tell apart
-	for b, err := range meter.Usage(ctx) {
+	for b, err := range meter.Usage(ctx, nil) {
 		if err != nil {
 			return err
 		}
@@ -179,9 +182,8 @@ func parsePrices(c *collector, values []string) map[string]price {
 	return prices
 }
 
-// usageSettings says whether and how the driver asks for usage.
-type usageSettings struct {
-	UsageInterval   time.Duration // 0 is never
+// meterSettings says how usage is found out, and what it costs.
+type meterSettings struct {
 	UsageByListing  bool
 	UsageCallBudget int // calls a minute
 	UsagePrices     []string
@@ -189,22 +191,36 @@ type usageSettings struct {
 	prices map[string]price // by back end
 }
 
+func (s *meterSettings) bind(fs *pflag.FlagSet) {
+	fs.BoolVar(&s.UsageByListing, flagUsageByListing, false,
+		"find out how much buckets hold by listing every object where the cloud has no figures, as on STACKIT; a call for each thousand objects, which may cost money")
+	fs.IntVar(&s.UsageCallBudget, flagUsageCallBudget, 60, "how many calls a minute the question for usage makes of a back end's cloud, on average")
+	fs.StringSliceVar(&s.UsagePrices, flagUsagePrice, nil,
+		"BACKEND=PRICE[:CURRENCY] of a gigabyte (10⁹ bytes) a month, for the estimated cost; may be repeated")
+}
+
+func (s *meterSettings) check(c *collector) {
+	if s.UsageCallBudget < 1 {
+		c.addf("--%s is %d: it must be at least 1", flagUsageCallBudget, s.UsageCallBudget)
+	}
+	s.prices = parsePrices(c, s.UsagePrices)
+}
+
+// usageSettings says whether and how the driver asks for usage.
+type usageSettings struct {
+	UsageInterval time.Duration // 0 is never
+	meterSettings
+}
+
 func (s *usageSettings) bind(fs *pflag.FlagSet) {
 	fs.DurationVar(&s.UsageInterval, flagUsageInterval, 0,
 		"how often each back end is asked how much its buckets hold, for metrics that have the names of buckets; at least 1m, and cloudscale.ch has new figures once a day; 0 turns it off")
-	fs.BoolVar(&s.UsageByListing, flagUsageByListing, false,
-		"find that out by listing every object where the cloud has no figures, as on STACKIT; a call for each thousand objects, which may cost money")
-	fs.IntVar(&s.UsageCallBudget, flagUsageCallBudget, 60, "how many calls a minute that makes of a back end's cloud, on average")
-	fs.StringSliceVar(&s.UsagePrices, flagUsagePrice, nil,
-		"BACKEND=PRICE[:CURRENCY] of a gigabyte (10⁹ bytes) a month, for the metric of the estimated cost; may be repeated")
+	s.meterSettings.bind(fs)
 }
 
 func (s *usageSettings) check(c *collector) {
 	if s.UsageInterval != 0 && s.UsageInterval < time.Minute {
 		c.addf("--%s is %s: it must be at least 1m (0 turns it off)", flagUsageInterval, s.UsageInterval)
 	}
-	if s.UsageCallBudget < 1 {
-		c.addf("--%s is %d: it must be at least 1 (--%s 0 turns the question off)", flagUsageCallBudget, s.UsageCallBudget, flagUsageInterval)
-	}
-	s.prices = parsePrices(c, s.UsagePrices)
+	s.meterSettings.check(c)
 }

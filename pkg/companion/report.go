@@ -31,6 +31,8 @@ type Report struct {
 	Claims      []ClaimReport  `json:"claims" doc:"the BucketClaims, by namespace and name"`
 	Strays      []AccessReport `json:"accessesWithoutClaim" doc:"BucketAccesses that name a BucketClaim which is not there; empty where one claim was asked for"`
 	Unread      []Unread       `json:"unread" doc:"what is missing here because whoever asks may not read it"`
+	// NoUsage is filled in by whoever asks the clouds, as are UsageReport and Provider.
+	NoUsage []NoUsage `json:"noUsage,omitempty" doc:"back ends whose usage was asked for and is missing, wholly or for some buckets"`
 }
 
 // ClaimReport is about one BucketClaim.
@@ -60,6 +62,24 @@ type BucketReport struct {
 	Owner          string `json:"owner,omitempty" doc:"ID of the cloud's user that owns the bucket, where buckets have one"`
 	Existing       bool   `json:"existing,omitempty" doc:"whether the bucket is somebody else's, and only accesses to it are made"`
 	DeletionPolicy string `json:"deletionPolicy,omitempty" doc:"what becomes of the bucket with its claim: Delete or Retain"`
+
+	Provider string       `json:"provider,omitempty" doc:"provider of the back end, as the configuration says: cloudscale or stackit; missing unless clouds are asked"`
+	Usage    *UsageReport `json:"usage,omitempty" doc:"what the bucket holds; missing unless clouds are asked, and where the cloud has no figure"`
+}
+
+// UsageReport is what a bucket holds.
+type UsageReport struct {
+	Bytes    int64     `json:"bytes" doc:"bytes, on STACKIT with old versions"`
+	Objects  int64     `json:"objects" doc:"objects, on STACKIT with old versions"`
+	At       time.Time `json:"at" doc:"when that was so"`
+	Cost     *float64  `json:"estimatedMonthlyCost,omitempty" doc:"what the bytes cost a month by --usage-price, without requests and traffic; missing without a price"`
+	Currency string    `json:"currency,omitempty" doc:"currency of the price"`
+}
+
+// NoUsage says why usage is missing.
+type NoUsage struct {
+	Backend string `json:"backend" doc:"the back end"`
+	Reason  string `json:"reason" doc:"why, and what to do"`
 }
 
 // AccessReport is about a BucketAccess, as far as it is to the bucket of one claim.

@@ -20,11 +20,11 @@ func (p *Provider) UsageByListing() bool { return false }
 // Usage implements provider.Meter with two calls, of which the one for the figures is
 // slow. They are those of the last whole day, so that a bucket that was made today has
 // none.
-func (p *Provider) Usage(ctx context.Context) iter.Seq2[provider.Usage, error] {
-	return p.usageBefore(ctx, time.Now())
+func (p *Provider) Usage(ctx context.Context, wanted func(provider.BucketRef) bool) iter.Seq2[provider.Usage, error] {
+	return p.usageBefore(ctx, time.Now(), wanted)
 }
 
-func (p *Provider) usageBefore(ctx context.Context, now time.Time) iter.Seq2[provider.Usage, error] {
+func (p *Provider) usageBefore(ctx context.Context, now time.Time, wanted func(provider.BucketRef) bool) iter.Seq2[provider.Usage, error] {
 	return func(yield func(provider.Usage, error) bool) {
 		figures, err := p.figures(ctx, now)
 		if err != nil {
@@ -37,10 +37,10 @@ func (p *Provider) usageBefore(ctx context.Context, now time.Time) iter.Seq2[pro
 				return
 			}
 			usage, known := figures[r.Bucket]
-			if r.Kind != provider.KindBucket || !known {
+			usage.BucketRef = provider.BucketRef{Name: r.Bucket, Region: r.Region}
+			if r.Kind != provider.KindBucket || !known || wanted != nil && !wanted(usage.BucketRef) {
 				continue
 			}
-			usage.BucketRef = provider.BucketRef{Name: r.Bucket, Region: r.Region}
 			if !yield(usage, nil) {
 				return
 			}

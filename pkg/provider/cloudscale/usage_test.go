@@ -14,7 +14,7 @@ import (
 // usages collects what is yielded.
 func usages(ctx context.Context, p *Provider, now time.Time) ([]provider.Usage, error) {
 	var all []provider.Usage
-	for u, err := range p.usageBefore(ctx, now) {
+	for u, err := range p.usageBefore(ctx, now, nil) {
 		if err != nil {
 			return all, err
 		}
@@ -54,6 +54,11 @@ func TestUsage(t *testing.T) {
 	if len(got) != 2 || got[0].Name != "photos" || got[0].Region != "rma" || got[0].Bytes != 1234 || got[0].Objects != 1 ||
 		got[1].Name != "empty" || got[1].Bytes != 0 {
 		t.Fatalf("%+v", got)
+	}
+	for u, err := range c.usageBefore(t.Context(), midnight.Add(time.Second), func(ref provider.BucketRef) bool { return ref == provider.BucketRef{Name: "empty", Region: "lpg"} }) {
+		if err != nil || u.Name != "empty" {
+			t.Errorf("of one bucket: %+v, %v", u, err)
+		}
 	}
 	if !got[0].At.Equal(midnight) {
 		t.Errorf("the figure is of %s, want %s", got[0].At, midnight)

@@ -18,17 +18,18 @@ func (p *Provider) UsageByListing() bool { return true }
 
 // Usage implements provider.Meter. The cloud has no figures, so it lists the buckets,
 // old versions included, one after the other.
-func (p *Provider) Usage(ctx context.Context) iter.Seq2[provider.Usage, error] {
+func (p *Provider) Usage(ctx context.Context, wanted func(provider.BucketRef) bool) iter.Seq2[provider.Usage, error] {
 	return func(yield func(provider.Usage, error) bool) {
 		for r, err := range p.Inventory(ctx) {
 			if err != nil {
 				yield(provider.Usage{}, err)
 				return
 			}
-			if r.Kind != provider.KindBucket {
+			ref := provider.BucketRef{Name: r.Bucket, Region: r.Region}
+			if r.Kind != provider.KindBucket || wanted != nil && !wanted(ref) {
 				continue
 			}
-			usage, err := p.usageOf(ctx, provider.BucketRef{Name: r.Bucket, Region: r.Region})
+			usage, err := p.usageOf(ctx, ref)
 			if errors.Is(err, provider.ErrNotFound) {
 				continue // it was deleted meanwhile
 			}

@@ -26,7 +26,7 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	var got []provider.Usage
-	for u, err := range p.Usage(t.Context()) {
+	for u, err := range p.Usage(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,8 +37,11 @@ func TestUsage(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	c.emu.Inject(emulator.Fault{Operation: "ListObjectVersions", Status: 403, Body: "<Error><Code>AccessDenied</Code></Error>"})
+	for u, err := range p.Usage(t.Context(), func(ref provider.BucketRef) bool { return ref == refOf("none") }) {
+		t.Errorf("what nobody wants is listed: %+v, %v", u, err)
+	}
 	var err error
-	for _, e := range p.Usage(t.Context()) {
+	for _, e := range p.Usage(t.Context(), nil) {
 		err = e
 	}
 	if !errors.Is(err, provider.ErrPermissionDenied) {

@@ -160,10 +160,14 @@ func TestShapesAreComplete(t *testing.T) {
 	}
 }
 
-// isChoice reports whether a field is a setting about credentials and holds none.
+// isChoice reports whether a field is a setting or a report about credentials and
+// holds none.
 func isChoice(e ast.Expr) bool {
+	if pointer, ok := e.(*ast.StarExpr); ok {
+		e = pointer.X
+	}
 	id, ok := e.(*ast.Ident)
-	return ok && slices.Contains([]string{"SharedCredentials", "CredentialMode", "bool"}, id.Name)
+	return ok && slices.Contains([]string{"SharedCredentials", "CredentialMode", "SecretReport", "bool"}, id.Name)
 }
 
 // panicky is a provider that panics with a secret.

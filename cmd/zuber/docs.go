@@ -40,40 +40,28 @@ func newDocs(*app) *cobra.Command {
 
 // generatedFiles renders every generated document below root, by path.
 func generatedFiles(root string, commands *cobra.Command) (map[string][]byte, error) {
-	parameters, err := os.ReadFile(filepath.Join(root, "docs", "parameters.md")) //nolint:gosec // the repository's own file
-	if err != nil {
-		return nil, err
-	}
-	if parameters, err = between(parameters, "parameters", parametersMarkdown()); err != nil {
-		return nil, fmt.Errorf("docs/parameters.md: %w", err)
-	}
-	beside, err := os.ReadFile(filepath.Join(root, "docs", "companion.md")) //nolint:gosec // the repository's own file
-	if err != nil {
-		return nil, err
-	}
-	for name, text := range map[string]string{"annotations": annotationsMarkdown(), "envkeys": envKeysMarkdown()} {
-		if beside, err = between(beside, name, text); err != nil {
-			return nil, fmt.Errorf("docs/companion.md: %w", err)
-		}
-	}
-	status, err := os.ReadFile(filepath.Join(root, "docs", "status.md")) //nolint:gosec // the repository's own file
-	if err != nil {
-		return nil, err
-	}
-	if status, err = between(status, "fields", statusFieldsMarkdown()); err != nil {
-		return nil, fmt.Errorf("docs/status.md: %w", err)
-	}
 	metrics, err := metricsMarkdown()
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{
-		"docs/parameters.md": parameters,
-		"docs/companion.md":  beside,
-		"docs/flags.md":      flagsMarkdown(commands),
-		"docs/metrics.md":    metrics,
-		"docs/status.md":     status,
-	}, nil
+	files := map[string][]byte{"docs/flags.md": flagsMarkdown(commands), "docs/metrics.md": metrics}
+	for name, tables := range map[string]map[string]string{
+		"docs/parameters.md": {"parameters": parametersMarkdown()},
+		"docs/companion.md":  {"annotations": annotationsMarkdown(), "envkeys": envKeysMarkdown()},
+		"docs/status.md":     {"fields": statusFieldsMarkdown()},
+	} {
+		page, err := os.ReadFile(filepath.Join(root, name)) //nolint:gosec // the repository's own file
+		if err != nil {
+			return nil, err
+		}
+		for table, text := range tables {
+			if page, err = between(page, table, text); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		files[name] = page
+	}
+	return files, nil
 }
 
 // between replaces what is between the markers of that name.

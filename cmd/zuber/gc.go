@@ -130,12 +130,8 @@ func (c *collection) look(ctx context.Context) (*gc.Plan, error) {
 	}
 	if c.settings.LookTwice && plan.Refusal == nil {
 		_, _ = fmt.Fprintf(c.stderr, "Looking again in %s\n", c.settings.MinAge)
-		timer := time.NewTimer(c.settings.MinAge)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, c.settings.MinAge) {
 			return nil, ctx.Err()
-		case <-timer.C:
 		}
 		if plan, err = c.collector.Look(ctx); err != nil {
 			return nil, err

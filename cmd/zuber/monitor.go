@@ -111,18 +111,13 @@ func (m *monitor) watch(ctx context.Context, name string, c checker) {
 		if found == accepted {
 			wait = m.retry
 		}
-		pause := checkEvery
+		next := checkEvery
 		if found != accepted {
-			pause = wait
+			next = wait
 			wait = min(2*wait, checkRetryMost)
 		}
 		last = found
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-		case <-timer.C:
-		}
+		pause(ctx, next)
 	}
 }
 

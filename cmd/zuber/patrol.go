@@ -62,13 +62,8 @@ func (p *patrol) watch(ctx context.Context, b driver.Backend) {
 	ctx = transport.WithBudget(ctx, p.budget)
 	for {
 		// Several drivers that start at once must not ask a cloud at once.
-		pause := p.interval/2 + rand.N(p.interval) // #nosec G404 -- nothing secret
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause(ctx, p.interval/2+rand.N(p.interval)) { // #nosec G404 -- nothing secret
 			return
-		case <-timer.C:
 		}
 		findings, err := auditOf(ctx, b)
 		switch {

@@ -53,7 +53,7 @@ func (r *testRun) cleanUp(ctx context.Context) (string, error) {
 
 // purge deletes one bucket and its owner, which may exist in part only.
 func (r *testRun) purge(ctx context.Context, name string) (err error) {
-	pause := cleanupPause
+	wait := cleanupPause
 	for try := 1; ; try++ {
 		ref := provider.BucketRef{Name: name, Region: r.region}
 		err = r.backend.Provider.DeleteBucket(ctx, ref, provider.DeleteOptions{Purge: true})
@@ -63,14 +63,10 @@ func (r *testRun) purge(ctx context.Context, name string) (err error) {
 		if try == cleanupTries {
 			return err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause(ctx, wait) {
 			return err
-		case <-timer.C:
 		}
-		pause *= 2
+		wait *= 2
 	}
 }
 

@@ -130,12 +130,8 @@ func settled(ctx context.Context, a attempt) error {
 		default:
 			err = fmt.Errorf("%s: want AccessDenied, not: %w", a.what, err)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause(ctx, wait) {
 			return err
-		case <-timer.C:
 		}
 	}
 }

@@ -125,12 +125,8 @@ func (u *usage) watch(ctx context.Context, backend string, meter provider.Meter)
 		}
 		failed = err != nil
 		// Several drivers that start at once must not ask a cloud at once for ever.
-		timer := time.NewTimer(u.interval*9/10 + rand.N(u.interval/5)) // #nosec G404 -- nothing secret
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause(ctx, u.interval*9/10+rand.N(u.interval/5)) { // #nosec G404 -- nothing secret
 			return
-		case <-timer.C:
 		}
 	}
 }

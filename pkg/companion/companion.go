@@ -64,13 +64,20 @@ type Companion struct {
 	last string // the state that was logged last
 }
 
+// unlimited is a copy of a configuration, without the API server's warnings, and
+// without client-go's limit of 5 requests a second: the API server shares itself out.
+func unlimited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	if config.QPS == 0 {
+		config.QPS = -1
+	}
+	return config
+}
+
 // New makes a companion. It makes no call.
 func New(cfg Config) (*Companion, error) {
-	cfg.REST = rest.AddUserAgent(rest.CopyConfig(cfg.REST), reporter)
-	cfg.REST.WarningHandlerWithContext = rest.NoWarnings{}
-	if cfg.REST.QPS == 0 {
-		cfg.REST.QPS = -1 // not client-go's 5 a second: the API server shares itself out
-	}
+	cfg.REST = rest.AddUserAgent(unlimited(cfg.REST), reporter)
 	live, err := client.New(cfg.REST, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
 		return nil, fmt.Errorf("companion: %w", err)

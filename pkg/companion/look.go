@@ -39,11 +39,7 @@ type LookOptions struct {
 func Look(ctx context.Context, config *rest.Config, o LookOptions) (Report, error) {
 	ctx = withoutBodies(ctx)
 	loggerSet.Do(func() { ctrllog.SetLogger(klog.FromContext(ctx)) })
-	config = rest.CopyConfig(config)
-	config.WarningHandlerWithContext = rest.NoWarnings{}
-	if config.QPS == 0 {
-		config.QPS = -1 // the API server shares itself out
-	}
+	config = unlimited(config)
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return Report{}, err

@@ -187,6 +187,10 @@ func (s *story) finish(ctx context.Context, applied []object) {
 			s.Errorf("left in the clouds of %s:\n%s", o, strings.Join(left, "\n"))
 		}
 	}
+	// Buckets that are named by their classes have no UID in their names.
+	if left := leftInClouds(s.Emulator, s.ns+"-"); len(left) > 0 && len(s.kept) == 0 {
+		s.Errorf("left in the clouds of %s:\n%s", s.ns, strings.Join(left, "\n"))
+	}
 }
 
 func (s *story) finishOne(ctx context.Context, o object) {

@@ -2,6 +2,7 @@ package stackit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,7 +97,7 @@ type liveAccess struct {
 
 // liveKeys reads what is recorded of an access that is in force in all the buckets
 // of the reference, and lists the keys of its group. What this process has handed out
-// of them is forgotten.
+// of them is forgotten, unless that fails while the group is there.
 func (p *Provider) liveKeys(ctx context.Context, ref provider.AccountRef, held []string) (a liveAccess, err error) {
 	name := groupName(ref.Account)
 	known := map[string]grantedKey{}
@@ -116,9 +117,19 @@ func (p *Provider) liveKeys(ctx context.Context, ref provider.AccountRef, held [
 	}
 	for _, t := range a.asked {
 		found, _ := t.find(name)
-		known[found.id], _ = p.knownKey(found.id)
+		if k, ok := p.knownKey(found.id); ok {
+			known[found.id] = k
+		}
 		p.forgetHandedOut(found.id)
 	}
+	defer func() {
+		if err == nil || errors.Is(err, provider.ErrNotFound) {
+			return
+		}
+		for id, k := range known {
+			p.rememberKey(id, k)
+		}
+	}()
 	var gone []string
 	if a.entry, a.live, gone, err = p.recordedGroup(ctx, a.whole); err == nil && a.entry.pending() {
 		err = refuse(provider.ErrNotFound, "its credentials group %s is gone; grant the access anew", strings.Join(gone, ", "))

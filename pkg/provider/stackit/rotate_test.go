@@ -10,6 +10,7 @@ import (
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
 	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/s3"
 )
 
 // TestRotationCutShort: while the new key cannot be confirmed the delivered one
@@ -144,5 +145,34 @@ func TestRefusedRetirement(t *testing.T) {
 	}
 	if again := mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite); again.Credentials != a.Credentials {
 		t.Error("the key is another one")
+	}
+}
+
+// TestRetirementCutShort: what did not come to the end of a key is repeated, and a later
+// grant returns the key that stayed.
+func TestRetirementCutShort(t *testing.T) {
+	for _, operation := range []string{"GetBucketTagging", "ListAccessKeys", "DeleteAccessKey", "PutBucketTagging"} {
+		t.Run(operation, func(t *testing.T) {
+			c := newCloud(t, emulator.Options{})
+			mustCreate(t, c.provider(t), "bucket-1")
+			lost := mustGrant(t, c.provider(t), testAccount, "bucket-1", provider.ReadWrite)
+			p := c.provider(t)
+			kept := mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite).Credentials
+			ref := provider.AccountRef{Account: testAccount, Buckets: []provider.BucketRef{refOf("bucket-1")}}
+			remove := c.emu.Inject(emulator.Fault{Operation: operation, Status: http.StatusInternalServerError})
+			if err := p.RetireKeys(t.Context(), ref, kept.AccessKeyID); !errors.Is(err, provider.ErrUnavailable) {
+				t.Fatal(err)
+			}
+			remove()
+			if err := p.RetireKeys(t.Context(), ref, kept.AccessKeyID); err != nil {
+				t.Fatal(err)
+			}
+			if again := mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite).Credentials; again != kept {
+				t.Errorf("a grant returns key %s, want %s, the one that stayed", again.AccessKeyID, kept.AccessKeyID)
+			}
+			if _, err := c.s3As(t, lost.Credentials).ListObjects(t.Context(), "bucket-1", ""); s3.Code(err) != codeUnknownKey {
+				t.Errorf("the key that was ended: %v", err)
+			}
+		})
 	}
 }

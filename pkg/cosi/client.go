@@ -96,7 +96,11 @@ func NewClient(o Options) (*Client, error) {
 	p := &process{conn: conn, close: sync.OnceValue(func() error {
 		err := conn.Close()
 		srv.Stop()
-		return errors.Join(err, <-served)
+		// It may be stopped before it has begun to serve.
+		if served := <-served; !errors.Is(served, grpc.ErrServerStopped) {
+			err = errors.Join(err, served)
+		}
+		return err
 	})}
 	go func() { served <- srv.Serve(l) }()
 	return &Client{process: p, rpcs: newV1alpha1RPCs(conn)}, nil

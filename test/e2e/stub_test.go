@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -103,7 +104,7 @@ func (s *story) startOther() *otherDriver {
 			s.Error(err)
 		}
 		server.Stop()
-		if err := <-served; err != nil {
+		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			s.Error(err)
 		}
 	})

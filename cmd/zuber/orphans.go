@@ -28,6 +28,7 @@ type orphans struct {
 	backends   []driver.Backend
 	logger     klog.Logger
 	count      *prometheus.GaugeVec
+	unknown    *prometheus.GaugeVec
 
 	mu   sync.Mutex
 	seen map[string]gc.Sightings // by back end
@@ -41,8 +42,12 @@ func newOrphans(backends []driver.Backend, s serveSettings, registerer prometheu
 			Name: "zuber_orphans",
 			Help: "What the last audit of the back end found that carries the driver's mark, is older than an hour and has no object in the cluster, by kind; absent where the cluster cannot be read.",
 		}, []string{"backend", "kind"}),
+		unknown: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "zuber_orphans_unknown",
+			Help: "1 while the last audit of the back end could not find out what zuber_orphans counts, else 0; absent where the cluster is not asked.",
+		}, []string{"backend"}),
 	}
-	registerer.MustRegister(o.count)
+	registerer.MustRegister(o.count, o.unknown)
 	if s.Companion == companionOff {
 		return nil
 	}
@@ -78,7 +83,9 @@ func (o *orphans) look(ctx context.Context, b driver.Backend) {
 		return
 	}
 	o.tell(b.Name, err)
+	o.unknown.WithLabelValues(b.Name).Set(0)
 	if err != nil {
+		o.unknown.WithLabelValues(b.Name).Set(1)
 		o.count.DeletePartialMatch(prometheus.Labels{"backend": b.Name})
 		return
 	}

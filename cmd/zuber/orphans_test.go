@@ -59,17 +59,21 @@ func TestOrphansMetric(t *testing.T) {
 		var all []string
 		for _, f := range families {
 			for _, m := range f.GetMetric() {
-				all = append(all, fmt.Sprint(m.GetLabel()[0].GetValue(), " ", m.GetLabel()[1].GetValue(), " ", m.GetGauge().GetValue()))
+				kind := "unknown"
+				if labels := m.GetLabel(); len(labels) > 1 {
+					kind = labels[1].GetValue()
+				}
+				all = append(all, fmt.Sprint(m.GetLabel()[0].GetValue(), " ", kind, " ", m.GetGauge().GetValue()))
 			}
 		}
 		return all
 	}
-	want := []string{"cs access 0", "cs bucket 0", "cs owner 0", "st access 0", "st bucket 0", "st owner 0"}
+	want := []string{"cs access 0", "cs bucket 0", "cs owner 0", "st access 0", "st bucket 0", "st owner 0", "cs unknown 0", "st unknown 0"}
 	if got := counted(); !slices.Equal(got, want) {
 		t.Errorf("young ones: %q, want %q", got, want)
 	}
 	o.age = 0
-	want = []string{"cs access 1", "cs bucket 1", "cs owner 1", "st access 1", "st bucket 1", "st owner 0"}
+	want = []string{"cs access 1", "cs bucket 1", "cs owner 1", "st access 1", "st bucket 1", "st owner 0", "cs unknown 0", "st unknown 0"}
 	if got := counted(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -79,8 +83,9 @@ func TestOrphansMetric(t *testing.T) {
 		return true
 	}
 	y.cluster.mu.Unlock()
-	if got := counted(); len(got) != 0 {
-		t.Errorf("without the cluster there is %q", got)
+	want = []string{"cs unknown 1", "st unknown 1"}
+	if got := counted(); !slices.Equal(got, want) {
+		t.Errorf("without the cluster there is %q, want %q", got, want)
 	}
 	settings.Companion = companionOff
 	if newOrphans(backends, settings, prometheus.NewRegistry(), klog.Background()) != nil {

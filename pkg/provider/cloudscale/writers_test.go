@@ -2,6 +2,7 @@ package cloudscale
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"runtime"
 	"slices"
@@ -262,4 +263,43 @@ func TestBucketLocksHaveAnOrder(t *testing.T) {
 		}
 		both.Wait()
 	})
+}
+
+// TestMarkRemovedMeanwhile: a user that has lost the mark since a call found it is left
+// as it is.
+func TestMarkRemovedMeanwhile(t *testing.T) {
+	theirs := map[string]string{"team": "theirs"}
+	for name, run := range map[string]func(c *cloud, p *Provider, b provider.Bucket) error{
+		"revoke": func(c *cloud, p *Provider, b provider.Bucket) error {
+			return p.RevokeAccess(c.t.Context(), refOf("ba-1", b))
+		},
+		"create for a tenant": func(c *cloud, p *Provider, _ provider.Bucket) error {
+			_, err := p.CreateBucket(c.t.Context(), ofTenant("another", "rma"))
+			return err
+		},
+		"delete for a tenant": func(c *cloud, p *Provider, b provider.Bucket) error {
+			return p.DeleteBucket(c.t.Context(), b.BucketRef, provider.DeleteOptions{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCloud(t, emulator.Options{})
+			b, _ := c.make(ofTenant("bucket", "rma"))
+			id := b.OwnerID
+			b.OwnerID = ""
+			if name == "revoke" {
+				a, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
+				c.must(err)
+				id = a.IdentityID
+			}
+			p := c.provider(func(config *Config) {
+				config.Transport = &before{RoundTripper: c.spy, f: func() { c.must(c.updateTags(t.Context(), id, theirs)) }, is: func(req *http.Request) bool {
+					return req.Method == http.MethodGet && strings.HasSuffix(req.URL.Path, "/"+id)
+				}}
+			})
+			c.want(run(c, p, b), provider.ErrPermissionDenied, id, "lost the mark")
+			if u, err := c.getUser(t.Context(), id); err != nil || !maps.Equal(u.tags, theirs) {
+				t.Errorf("the user has the tags %v, %v", u.tags, err)
+			}
+		})
+	}
 }

@@ -303,3 +303,27 @@ func TestMarkRemovedMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// TestGrantWaitsForThePolicy: no key is handed out before the endpoint lets it into the
+// bucket.
+func TestGrantWaitsForThePolicy(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, _ := c.make(provider.BucketSpec{Name: "bucket", Region: "rma"})
+	c.trust(c.Provider)
+	// The first one asks as the owner.
+	denied := emulator.Fault{Operation: "GetBucketLocation", After: 1, Times: 3, Status: http.StatusForbidden, Body: "<Error><Code>AccessDenied</Code></Error>"}
+	c.Inject(denied)
+	c.ResetCalls()
+	a, err := c.GrantAccess(t.Context(), accessOf("ba-1", b, provider.ReadWrite))
+	c.must(err)
+	c.must(c.keyClient(a).PutObject(t.Context(), b.Name, "key", []byte("x")))
+	if n := c.count("GetBucketLocation"); n != 5 {
+		t.Errorf("the endpoint was asked %d times, want 5", n)
+	}
+	denied.Times = 0
+	c.Inject(denied)
+	p := c.provider(func(config *Config) { config.KeyWait = 100 * time.Millisecond })
+	c.trust(p)
+	_, err = p.GrantAccess(t.Context(), accessOf("ba-2", b, provider.ReadWrite))
+	c.want(err, provider.ErrUnavailable, "does not let objects user")
+}

@@ -102,6 +102,40 @@ func TestStrangersStayUntouched(t *testing.T) {
 	}
 }
 
+// TestAnnouncedStrangers: an announcement that a crash has left claims an empty bucket
+// that nobody has touched, and no other.
+func TestAnnouncedStrangers(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	p := c.provider(t)
+	for name, touch := range map[string]func(*s3.Client, string) error{
+		"tagged": func(client *s3.Client, name string) error {
+			return client.SetTags(t.Context(), name, map[string]string{"team": "a"})
+		},
+		"with-policy": func(client *s3.Client, name string) error {
+			return client.SetPolicy(t.Context(), name, render(name, p.admins[testRegion].group.urn, nil))
+		},
+		"with-object": func(client *s3.Client, name string) error {
+			return client.PutObject(t.Context(), name, "k", []byte("x"))
+		},
+	} {
+		c.admin(t, p, func(client *s3.Client) error {
+			_, err := p.announce(t.Context(), refOf(name))
+			return errors.Join(err, p.createBucket(t.Context(), refOf(name)), touch(client, name))
+		})
+		next := c.provider(t)
+		tags, policy := c.stored(t, p, name)
+		if _, err := next.CreateBucket(t.Context(), spec(name)); !errors.Is(err, provider.ErrAlreadyExists) {
+			t.Errorf("create %s: %v", name, err)
+		}
+		if err := next.DeleteBucket(t.Context(), refOf(name), provider.DeleteOptions{Purge: true}); !errors.Is(err, provider.ErrPermissionDenied) {
+			t.Errorf("delete %s: %v", name, err)
+		}
+		if now, doc := c.stored(t, p, name); !maps.Equal(now, tags) || doc != policy {
+			t.Errorf("%s has %v, %s", name, now, doc)
+		}
+	}
+}
+
 // TestStrangerAtTheSameMoment: somebody makes the bucket between our look and our
 // making of it. What we announced must not claim it, also not with the next call.
 func TestStrangerAtTheSameMoment(t *testing.T) {

@@ -59,7 +59,7 @@ func TestStrangersStayUntouched(t *testing.T) {
 	})
 	mustCreate(t, other, "of-another-driver")
 	mustCreate(t, foreign, "of-another-project")
-	for _, name := range []string{"bare", "tagged", "with-policy", "with-object"} {
+	for _, name := range []string{"bare", "tagged", "tagged-as-bare", "with-policy", "with-object"} {
 		if err := p.createBucket(t.Context(), refOf(name)); err != nil {
 			t.Fatal(err)
 		}
@@ -67,11 +67,12 @@ func TestStrangersStayUntouched(t *testing.T) {
 	c.admin(t, p, func(client *s3.Client) error {
 		return errors.Join(
 			client.SetTags(t.Context(), "tagged", map[string]string{"team": "a"}),
+			client.SetTags(t.Context(), "tagged-as-bare", map[string]string{tagManagedBy: c.driver, tagBucket: "bare"}),
 			client.SetPolicy(t.Context(), "with-policy", strings.Replace(render("with-policy", testAdminURN, nil), testAdminURN, p.admins[testRegion].group.urn, 1)),
 			client.PutObject(t.Context(), "with-object", "k", []byte("x")),
 		)
 	})
-	for _, name := range []string{"bare", "tagged", "with-policy", "with-object", "of-another-driver", "of-another-project"} {
+	for _, name := range []string{"bare", "tagged", "tagged-as-bare", "with-policy", "with-object", "of-another-driver", "of-another-project"} {
 		_, err := p.CreateBucket(t.Context(), spec(name))
 		want := provider.ErrAlreadyExists
 		if name == "of-another-driver" { // whose admin group may be what this one is to be given
@@ -88,7 +89,7 @@ func TestStrangersStayUntouched(t *testing.T) {
 			t.Errorf("delete %s: %v", name, err)
 		}
 	}
-	if n := len(c.Buckets()); n != 6 {
+	if n := len(c.Buckets()); n != 7 {
 		t.Errorf("%d buckets are left", n)
 	}
 	for _, g := range c.groups() {

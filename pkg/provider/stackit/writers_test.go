@@ -1,6 +1,8 @@
 package stackit
 
 import (
+	"errors"
+	"maps"
 	"net/http"
 	"runtime"
 	"strings"
@@ -223,5 +225,55 @@ func TestPolicyWrittenOver(t *testing.T) {
 		if err != nil || policy == before || !samePolicy(policy, render("one", adm.urn, m.members())) {
 			t.Errorf("policy %s, %v", policy, err)
 		}
+	}
+}
+
+// TestMarkRemovedMeanwhile: a bucket that has lost the mark since a call looked is left
+// as it is.
+func TestMarkRemovedMeanwhile(t *testing.T) {
+	var h holding
+	c := newCloud(t, emulator.Options{})
+	p := c.provider(t, func(config *Config) { config.Transport = &h })
+	mustCreate(t, p, "one")
+	reached, release := h.arm(func(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/credentials-groups") })
+	theirs := map[string]string{"team": "a"}
+	other := c.provider(t)
+	go func() {
+		<-reached
+		defer close(release)
+		e, err := parseEndpoint(c.Endpoints[testRegion])
+		if err == nil {
+			err = other.asAdmin(t.Context(), testRegion, e, func(client *s3.Client) error { return client.SetTags(t.Context(), "one", theirs) })
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	_, err := p.GrantAccess(t.Context(), accessTo("ba-1", "one", provider.ReadWrite))
+	if !errors.Is(err, provider.ErrConflict) || !strings.Contains(err.Error(), "mark") {
+		t.Error(err)
+	}
+	if tags, _ := c.stored(t, p, "one"); !maps.Equal(tags, theirs) {
+		t.Errorf("tags %v", tags)
+	}
+}
+
+// TestAdminKeepsItsKeys: whatever a ledger says, the admin's keys are not deleted.
+func TestAdminKeepsItsKeys(t *testing.T) {
+	p := newCloud(t, emulator.Options{}).provider(t)
+	mustCreate(t, p, "one")
+	adm, err := p.adminGroup(t.Context(), testRegion, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := p.listKeys(t.Context(), testRegion, adm.id)
+	if err != nil || len(before) == 0 {
+		t.Fatalf("%v, %v", before, err)
+	}
+	if err := p.removeKeys(t.Context(), testRegion, strings.ToUpper(adm.id)); !errors.Is(err, provider.ErrPermissionDenied) {
+		t.Error(err)
+	}
+	if now, err := p.listKeys(t.Context(), testRegion, adm.id); err != nil || len(now) != len(before) {
+		t.Errorf("%v, %v", now, err)
 	}
 }

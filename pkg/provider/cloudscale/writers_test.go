@@ -203,7 +203,16 @@ func TestRecordWrittenOver(t *testing.T) {
 	c.must(err)
 	owner, err := c.getUser(t.Context(), b.OwnerID)
 	c.must(err)
-	if names := bucketsOfTenant(owner); !slices.Equal(names, []string{"one", "two"}) {
+	made := c.provider(func(config *Config) {
+		config.Transport = &before{RoundTripper: c.spy, f: func() { c.must(c.updateTags(t.Context(), owner.id, owner.tags)) }, is: func(req *http.Request) bool {
+			return req.Method == http.MethodPut && strings.Trim(req.URL.Path, "/") == "three"
+		}}
+	})
+	_, err = made.CreateBucket(t.Context(), ofTenant("three", "rma"))
+	c.must(err)
+	owner, err = c.getUser(t.Context(), b.OwnerID)
+	c.must(err)
+	if names := bucketsOfTenant(owner); !slices.Equal(names, []string{"one", "three", "two"}) {
 		t.Errorf("recorded are %q", names)
 	}
 }

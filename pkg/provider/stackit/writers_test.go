@@ -277,3 +277,34 @@ func TestAdminKeepsItsKeys(t *testing.T) {
 		t.Errorf("%v, %v", now, err)
 	}
 }
+
+// TestKeysOfTwoProcesses: two processes grant one access at a time, and both keys stand
+// in the ledger, without which one would be the first to be pruned.
+func TestKeysOfTwoProcesses(t *testing.T) {
+	var h holding
+	c := newCloud(t, emulator.Options{})
+	p := c.provider(t)
+	mustCreate(t, p, "one")
+	mustGrant(t, p, "ba-1", "one", provider.ReadWrite)
+	late := c.provider(t, func(config *Config) { config.Transport = &h })
+	c.admin(t, late, func(*s3.Client) error { return nil })
+	reached, release := h.arm(func(req *http.Request) bool {
+		return req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/access-key")
+	})
+	go func() {
+		<-reached
+		defer close(release)
+		if _, err := c.provider(t).GrantAccess(t.Context(), accessTo("ba-1", "one", provider.ReadWrite)); err != nil {
+			t.Error(err)
+		}
+	}()
+	mustGrant(t, late, "ba-1", "one", provider.ReadWrite)
+	tags, _ := c.stored(t, p, "one")
+	adm, err := p.adminGroup(t.Context(), testRegion, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := decodeMarks(tags, adm.urn); err != nil || len(m.entries) != 1 || len(m.entries[0].keys) != 3 {
+		t.Errorf("ledger %+v, %v", m.entries, err)
+	}
+}

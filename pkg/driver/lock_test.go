@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -80,28 +81,43 @@ func TestKeyLockObeysContext(t *testing.T) {
 	})
 }
 
-// TestLockAllDoesNotDeadlock takes overlapping keys in opposite orders.
+// TestLockAllDoesNotDeadlock: of two calls that name the same keys in opposite orders,
+// neither gets the key that the other one comes to last.
 func TestLockAllDoesNotDeadlock(t *testing.T) {
-	l := newKeyLock()
-	var wg sync.WaitGroup
-	for i := range 100 {
-		keys := []string{"a", "b", "a"}
-		if i%2 == 0 {
-			keys = []string{"b", "a"}
-		}
-		wg.Go(func() {
-			unlock, err := l.lockAll(t.Context(), keys)
+	synctest.Test(t, func(t *testing.T) {
+		l := newKeyLock()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var free []func()
+		for _, key := range []string{"a", "b"} {
+			unlock, err := l.lock(ctx, key)
 			if err != nil {
-				t.Error(err)
-				return
+				t.Fatal(err)
 			}
+			free = append(free, unlock)
+		}
+		var wg sync.WaitGroup
+		for _, keys := range [][]string{{"a", "b", "a"}, {"b", "a"}} {
+			wg.Go(func() {
+				unlock, err := l.lockAll(ctx, keys)
+				if err != nil {
+					t.Errorf("%v: %v", keys, err)
+					return
+				}
+				unlock()
+			})
+		}
+		// Each of them waits for the key that it takes first.
+		synctest.Wait()
+		for _, unlock := range slices.Backward(free) {
 			unlock()
-		})
-	}
-	wg.Wait()
-	if n := l.size(); n != 0 {
-		t.Errorf("%d entries are left", n)
-	}
+			synctest.Wait()
+		}
+		wg.Wait()
+		if n := l.size(); n != 0 {
+			t.Errorf("%d entries are left", n)
+		}
+	})
 }
 
 func TestLockAllReleasesOnFailure(t *testing.T) {

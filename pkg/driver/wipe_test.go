@@ -62,6 +62,14 @@ func TestWipeOnDeleteOfForeignBucket(t *testing.T) {
 	if err := d.DeleteBucket(t.Context(), "cloudscale/rma/theirs/accessOnly", nil); err != nil || len(f.purged) > 0 || !f.full["theirs"] {
 		t.Errorf("%v, purged %v", err, f.purged)
 	}
+	f.fail = provider.ErrNotEmpty
+	d.wipeOnDelete = func(context.Context, string) bool {
+		t.Error("asked")
+		return true
+	}
+	if err := d.DeleteBucket(t.Context(), "cloudscale/rma/theirs/accessOnly", nil); !errors.Is(err, provider.ErrNotEmpty) {
+		t.Error(err)
+	}
 }
 
 // TestWipeAnswersInOtherFaults: nobody is asked because of another failure.

@@ -331,3 +331,32 @@ func TestLargeObjectsAndMultipart(t *testing.T) {
 	}
 	c.must(c.DeleteBucket(t.Context(), b.BucketRef, purge))
 }
+
+// TestAccessesAreShutOutBeforeTheData: when a deletion begins to take away what a bucket
+// holds, and when it takes the bucket, no access reads or writes it any more.
+func TestAccessesAreShutOutBeforeTheData(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	for name, purge := range map[string]bool{"full": true, "empty": false} {
+		b, owner := c.make(provider.BucketSpec{Name: name, Region: "rma"})
+		a, err := c.GrantAccess(t.Context(), accessTo(b.BucketRef))
+		c.must(err)
+		if purge {
+			c.must(owner.PutObject(t.Context(), name, "key", []byte("x")))
+		}
+		met := false
+		p := c.provider(func(config *Config) {
+			config.Transport = &before{RoundTripper: c.spy, f: func() {
+				met = true
+				if err := c.keyClient(a).PutObject(t.Context(), name, "key", []byte("x")); s3.Code(err) != codeDenied {
+					t.Errorf("%s: the access writes: %v", name, err)
+				}
+			}, is: func(req *http.Request) bool {
+				return req.Method == http.MethodPost && req.URL.Query().Has("delete") || req.Method == http.MethodDelete && strings.HasPrefix(req.URL.Path, "/"+name)
+			}}
+		})
+		c.must(p.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{Purge: purge}))
+		if !met {
+			t.Errorf("%s: nothing was deleted", name)
+		}
+	}
+}

@@ -302,3 +302,16 @@ func TestUserThatTheAPIKeeps(t *testing.T) {
 	c.wantLeft()
 	c.wantAccesses()
 }
+
+// TestStraysGoWithTheirBucket: the deletion of a bucket that is gone with its owner ends
+// the accesses to it.
+func TestStraysGoWithTheirBucket(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, owner := c.make(provider.BucketSpec{Name: "abc", Region: "rma"})
+	_, err := c.GrantAccess(t.Context(), accessTo(b.BucketRef))
+	c.must(err)
+	c.must(owner.DeleteBucket(t.Context(), b.Name))
+	c.must(c.deleteUser(t.Context(), b.OwnerID))
+	c.must(c.DeleteBucket(t.Context(), b.BucketRef, provider.DeleteOptions{}))
+	c.wantAccesses()
+}

@@ -73,3 +73,53 @@ func TestRotationMeetsRevocation(t *testing.T) {
 		c.wantAccesses()
 	}
 }
+
+// TestGrantReturnsTheLatestKey: while a rotation keeps the key before it, a grant by
+// another process returns the new one, and ends neither.
+func TestGrantReturnsTheLatestKey(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	b, _ := c.make(provider.BucketSpec{Name: "abc", Region: "rma"})
+	first, err := c.GrantAccess(t.Context(), accessTo(b.BucketRef))
+	c.must(err)
+	kept := first.Credentials
+	for range 4 {
+		key, err := c.RotateAccess(t.Context(), provider.AccountRef{Account: "ba-1"}, provider.RotateOptions{KeepAccessKeyID: kept.AccessKeyID})
+		c.must(err)
+		p := c.provider()
+		c.trust(p)
+		again, err := p.GrantAccess(t.Context(), accessTo(b.BucketRef))
+		c.must(err)
+		if again.Credentials != key {
+			t.Errorf("a grant returned key %s, want %s", again.Credentials.AccessKeyID, key.AccessKeyID)
+		}
+		for _, credentials := range []provider.Credentials{kept, key} {
+			again.Credentials = credentials
+			c.must(c.keyClient(again).PutObject(t.Context(), b.Name, "key", []byte("x")))
+		}
+		kept = key
+	}
+}
+
+// TestGrantMeetsRevocation: a user whose last bucket is revoked, and which another process
+// lets into another one at this moment, keeps its key.
+func TestGrantMeetsRevocation(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	one, _ := c.make(provider.BucketSpec{Name: "one", Region: "rma"})
+	two, _ := c.make(provider.BucketSpec{Name: "two", Region: "rma"})
+	first, err := c.GrantAccess(t.Context(), accessTo(one.BucketRef))
+	c.must(err)
+	var later provider.Access
+	late := c.provider(func(config *Config) {
+		config.Transport = &before{RoundTripper: c.spy, is: writesPolicy, f: func() {
+			var err error
+			later, err = c.GrantAccess(t.Context(), accessTo(two.BucketRef))
+			c.must(err)
+		}}
+	})
+	c.must(late.RevokeAccess(t.Context(), refOf("ba-1", one)))
+	c.wantAccesses("one ba-1 out", "two ba-1")
+	if later.Credentials != first.Credentials {
+		t.Error("the later grant has another key")
+	}
+	c.must(c.keyClient(later).PutObject(t.Context(), "two", "key", []byte("x")))
+}

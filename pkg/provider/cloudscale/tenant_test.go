@@ -442,3 +442,27 @@ func (c *cloud) cleanTenants(seed uint64) {
 		c.t.Errorf("seed %d: left are %d objects users and %d buckets: %+v", seed, len(u), len(b), u)
 	}
 }
+
+// TestTenantOfAnotherDriver: the owner that another driver of the project has for a
+// tenant of the same name is left alone.
+func TestTenantOfAnotherDriver(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	other := c.provider(func(config *Config) { config.DriverName = "other.example" })
+	theirs, err := other.CreateBucket(t.Context(), ofTenant("theirs", "rma"))
+	c.must(err)
+	before := c.cs.Users()
+	ours, _ := c.make(ofTenant("ours", "rma"))
+	if ours.OwnerID == theirs.OwnerID {
+		t.Error("the bucket belongs to the other driver's user")
+	}
+	_, err = c.CreateBucket(t.Context(), ofTenant("theirs", "rma"))
+	c.want(err, provider.ErrAlreadyExists, "theirs")
+	for _, id := range []string{"", theirs.OwnerID} {
+		ref := provider.BucketRef{Name: "theirs", Region: "rma", OwnerID: id}
+		c.want(c.DeleteBucket(t.Context(), ref, purge), provider.ErrPermissionDenied, "theirs")
+	}
+	c.must(c.DeleteBucket(t.Context(), ours.BucketRef, purge))
+	if now := c.cs.Users(); len(now) != 1 || !maps.Equal(now[0].Tags, before[0].Tags) {
+		t.Errorf("the users are %+v, were %+v", now, before)
+	}
+}

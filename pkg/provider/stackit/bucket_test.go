@@ -59,7 +59,7 @@ func TestStrangersStayUntouched(t *testing.T) {
 	})
 	mustCreate(t, other, "of-another-driver")
 	mustCreate(t, foreign, "of-another-project")
-	for _, name := range []string{"bare", "tagged", "with-policy", "with-object"} {
+	for _, name := range []string{"bare", "tagged", "tagged-as-bare", "with-policy", "with-object"} {
 		if err := p.createBucket(t.Context(), refOf(name)); err != nil {
 			t.Fatal(err)
 		}
@@ -67,11 +67,12 @@ func TestStrangersStayUntouched(t *testing.T) {
 	c.admin(t, p, func(client *s3.Client) error {
 		return errors.Join(
 			client.SetTags(t.Context(), "tagged", map[string]string{"team": "a"}),
+			client.SetTags(t.Context(), "tagged-as-bare", map[string]string{tagManagedBy: c.driver, tagBucket: "bare"}),
 			client.SetPolicy(t.Context(), "with-policy", strings.Replace(render("with-policy", testAdminURN, nil), testAdminURN, p.admins[testRegion].group.urn, 1)),
 			client.PutObject(t.Context(), "with-object", "k", []byte("x")),
 		)
 	})
-	for _, name := range []string{"bare", "tagged", "with-policy", "with-object", "of-another-driver", "of-another-project"} {
+	for _, name := range []string{"bare", "tagged", "tagged-as-bare", "with-policy", "with-object", "of-another-driver", "of-another-project"} {
 		_, err := p.CreateBucket(t.Context(), spec(name))
 		want := provider.ErrAlreadyExists
 		if name == "of-another-driver" { // whose admin group may be what this one is to be given
@@ -88,7 +89,7 @@ func TestStrangersStayUntouched(t *testing.T) {
 			t.Errorf("delete %s: %v", name, err)
 		}
 	}
-	if n := len(c.Buckets()); n != 6 {
+	if n := len(c.Buckets()); n != 7 {
 		t.Errorf("%d buckets are left", n)
 	}
 	for _, g := range c.groups() {
@@ -99,6 +100,40 @@ func TestStrangersStayUntouched(t *testing.T) {
 	tags, policy := c.stored(t, p, "bare")
 	if len(tags) != 0 || policy != "" {
 		t.Errorf("the bare bucket has %v, %s", tags, policy)
+	}
+}
+
+// TestAnnouncedStrangers: an announcement that a crash has left claims an empty bucket
+// that nobody has touched, and no other.
+func TestAnnouncedStrangers(t *testing.T) {
+	c := newCloud(t, emulator.Options{})
+	p := c.provider(t)
+	for name, touch := range map[string]func(*s3.Client, string) error{
+		"tagged": func(client *s3.Client, name string) error {
+			return client.SetTags(t.Context(), name, map[string]string{"team": "a"})
+		},
+		"with-policy": func(client *s3.Client, name string) error {
+			return client.SetPolicy(t.Context(), name, render(name, p.admins[testRegion].group.urn, nil))
+		},
+		"with-object": func(client *s3.Client, name string) error {
+			return client.PutObject(t.Context(), name, "k", []byte("x"))
+		},
+	} {
+		c.admin(t, p, func(client *s3.Client) error {
+			_, err := p.announce(t.Context(), refOf(name))
+			return errors.Join(err, p.createBucket(t.Context(), refOf(name)), touch(client, name))
+		})
+		next := c.provider(t)
+		tags, policy := c.stored(t, p, name)
+		if _, err := next.CreateBucket(t.Context(), spec(name)); !errors.Is(err, provider.ErrAlreadyExists) {
+			t.Errorf("create %s: %v", name, err)
+		}
+		if err := next.DeleteBucket(t.Context(), refOf(name), provider.DeleteOptions{Purge: true}); !errors.Is(err, provider.ErrPermissionDenied) {
+			t.Errorf("delete %s: %v", name, err)
+		}
+		if now, doc := c.stored(t, p, name); !maps.Equal(now, tags) || doc != policy {
+			t.Errorf("%s has %v, %s", name, now, doc)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zuber-storage/zuber/pkg/provider"
@@ -184,7 +185,10 @@ func TestHotReloadTriesFirst(t *testing.T) {
 	}
 }
 
-func TestLock(t *testing.T) {
+// In a bubble a call that waits for ever is told at once.
+func TestLock(t *testing.T) { synctest.Test(t, locks) }
+
+func locks(t *testing.T) {
 	var l keyLock
 	ctx := t.Context()
 	unlock, err := l.lock(ctx, "b", "a", "b")

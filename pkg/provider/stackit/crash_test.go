@@ -206,6 +206,37 @@ func TestKeysNeverPrecedeTheirPolicy(t *testing.T) {
 	}
 }
 
+// TestKeysGoBeforeTheirPolicy: whatever ends an access, its keys are gone when the first
+// policy without it is written.
+func TestKeysGoBeforeTheirPolicy(t *testing.T) {
+	for name, run := range map[string]func(*Provider) error{
+		"revoke": func(p *Provider) error {
+			return p.RevokeAccess(t.Context(), provider.AccountRef{Account: testAccount, Buckets: []provider.BucketRef{refOf("bucket-1")}})
+		},
+		"delete": func(p *Provider) error {
+			return p.DeleteBucket(t.Context(), refOf("bucket-1"), provider.DeleteOptions{})
+		},
+	} {
+		c := newCloud(t, emulator.Options{})
+		p := c.provider(t)
+		mustCreate(t, p, "bucket-1")
+		mustGrant(t, p, testAccount, "bucket-1", provider.ReadWrite)
+		c.emu.ResetCalls()
+		if err := run(p); err != nil {
+			t.Fatal(err)
+		}
+		var seen []string
+		for _, call := range c.emu.Calls() {
+			if call.Operation == "DeleteAccessKey" || call.Operation == "PutBucketPolicy" {
+				seen = append(seen, call.Operation)
+			}
+		}
+		if order := strings.Join(seen, " "); order != "DeleteAccessKey PutBucketPolicy" {
+			t.Errorf("%s: %s", name, order)
+		}
+	}
+}
+
 // TestPolicyAtOnce: between the making of a bucket and its policy nothing but the
 // mark is written.
 func TestPolicyAtOnce(t *testing.T) {

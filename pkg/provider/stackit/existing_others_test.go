@@ -239,3 +239,32 @@ func TestForgedLedger(t *testing.T) {
 		}
 	}
 }
+
+// TestExistingEditedBefore: others add a statement between the look of a call at the
+// policy and its first write of that.
+func TestExistingEditedBefore(t *testing.T) {
+	c, _, owner := existing(t, theirPolicy(theirs))
+	const later = `{"Version":"2012-10-17","Statement":[{"Sid":"late","Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::b/p/*"}]}`
+	var h holding
+	p := c.provider(t, func(config *Config) { config.Transport = &h })
+	c.admin(t, p, func(*s3.Client) error { return nil })
+	read := false
+	reached, release := h.arm(func(req *http.Request) bool {
+		defer func() { read = read || strings.HasPrefix(req.URL.RawQuery, "policy") }()
+		return read && strings.HasSuffix(req.URL.Path, "/credentials-groups")
+	})
+	go func() {
+		<-reached
+		defer close(release)
+		if err := owner.SetPolicy(context.Background(), theirs, strings.ReplaceAll(later, ":::b", ":::"+theirs)); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := p.GrantAccess(t.Context(), theirAccess(testAccount, "")); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := owner.Policy(t.Context(), theirs)
+	if err != nil || !strings.Contains(doc, `"late"`) || strings.Contains(doc, `"theirs"`) || !strings.Contains(doc, sidPrefix) {
+		t.Errorf("policy %s, %v", doc, err)
+	}
+}

@@ -381,3 +381,25 @@ func TestExistingIsGone(t *testing.T) {
 		t.Errorf("groups %v", g)
 	}
 }
+
+// TestExistingKeysGoFirst: without a statement the key of an access could do more in
+// somebody else's bucket than with it, so it is gone before its statement is.
+func TestExistingKeysGoFirst(t *testing.T) {
+	c, p, _ := existing(t, theirPolicy(theirs))
+	if _, err := p.GrantAccess(t.Context(), theirAccess(testAccount, provider.ReadOnly)); err != nil {
+		t.Fatal(err)
+	}
+	c.emu.ResetCalls()
+	if err := p.RevokeAccess(t.Context(), revocation(testAccount, theirs)); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	for _, call := range c.emu.Calls() {
+		if call.Operation == "DeleteAccessKey" || call.Operation == "PutBucketPolicy" {
+			seen = append(seen, call.Operation)
+		}
+	}
+	if order := strings.Join(seen, " "); order != "DeleteAccessKey PutBucketPolicy" {
+		t.Errorf("calls %s", order)
+	}
+}

@@ -83,7 +83,6 @@ func (o *orphans) look(ctx context.Context, b driver.Backend) {
 		return
 	}
 	o.tell(b.Name, err)
-	o.unknown.WithLabelValues(b.Name).Set(0)
 	if err != nil {
 		o.unknown.WithLabelValues(b.Name).Set(1)
 		o.count.DeletePartialMatch(prometheus.Labels{"backend": b.Name})
@@ -98,6 +97,7 @@ func (o *orphans) look(ctx context.Context, b driver.Backend) {
 	for _, kind := range []provider.Kind{provider.KindBucket, provider.KindOwner, provider.KindAccess} {
 		o.count.WithLabelValues(b.Name, string(kind)).Set(float64(found[kind]))
 	}
+	o.unknown.WithLabelValues(b.Name).Set(0)
 }
 
 // tell logs why orphans are not known, once.

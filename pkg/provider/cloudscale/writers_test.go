@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
 	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/provider/conformance"
 	"github.com/zuber-storage/zuber/pkg/s3"
 )
 
@@ -52,34 +52,8 @@ func (c *cloud) oneAtATime(lock func(*Provider) *keyLock, key string, is func(*h
 	}}
 	p := c.provider(func(config *Config) { config.Transport = hook })
 	c.trust(p)
-	run := func(f func(*Provider) error) chan error {
-		done := make(chan error, 1)
-		go func() { done <- f(p) }()
-		return done
-	}
-	one := run(first)
-	select {
-	case <-reached:
-	case err := <-one:
-		c.t.Fatalf("the first call ended without the request: %v", err)
-	}
-	two := run(second)
-	var early error
-	waits := true
-	for waits && lock(p).users(key) < 2 {
-		select {
-		case early = <-two:
-			waits = false
-		default:
-			runtime.Gosched()
-		}
-	}
-	close(release)
-	c.must(<-one)
-	if !waits {
-		c.t.Fatalf("the second call did not wait for the first: %v", early)
-	}
-	c.must(<-two)
+	c.must(conformance.OneAtATime(reached, release, func() int { return lock(p).users(key) },
+		func() error { return first(p) }, func() error { return second(p) }))
 }
 
 // In one process whatever changes a bucket's policy waits for whoever does.

@@ -393,13 +393,5 @@ func TestExistingKeysGoFirst(t *testing.T) {
 	if err := p.RevokeAccess(t.Context(), revocation(testAccount, theirs)); err != nil {
 		t.Fatal(err)
 	}
-	var seen []string
-	for _, call := range c.emu.Calls() {
-		if call.Operation == "DeleteAccessKey" || call.Operation == "PutBucketPolicy" {
-			seen = append(seen, call.Operation)
-		}
-	}
-	if order := strings.Join(seen, " "); order != "DeleteAccessKey PutBucketPolicy" {
-		t.Errorf("calls %s", order)
-	}
+	c.wantKeysFirst(t)
 }

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/zuber-storage/zuber/pkg/emulator"
 	"github.com/zuber-storage/zuber/pkg/provider"
+	"github.com/zuber-storage/zuber/pkg/provider/conformance"
 	"github.com/zuber-storage/zuber/pkg/s3"
 )
 
@@ -67,37 +67,8 @@ func makesBucket(req *http.Request) bool {
 func oneAtATime(t *testing.T, p *Provider, h *holding, key string, is func(*http.Request) bool, first, second func() error) {
 	t.Helper()
 	reached, release := h.arm(is)
-	run := func(f func() error) chan error {
-		done := make(chan error, 1)
-		go func() { done <- f() }()
-		return done
-	}
-	one := run(first)
-	select {
-	case <-reached:
-	case err := <-one:
-		t.Fatalf("the first call ended without the request: %v", err)
-	}
-	two := run(second)
-	var early error
-	waits := true
-	for waits && p.locks.users(key) < 2 {
-		select {
-		case early = <-two:
-			waits = false
-		default:
-			runtime.Gosched()
-		}
-	}
-	close(release)
-	if err := <-one; err != nil {
-		t.Errorf("the first call: %v", err)
-	}
-	if !waits {
-		t.Fatalf("the second call did not wait for the first: %v", early)
-	}
-	if err := <-two; err != nil {
-		t.Errorf("the second call: %v", err)
+	if err := conformance.OneAtATime(reached, release, func() int { return p.locks.users(key) }, first, second); err != nil {
+		t.Error(err)
 	}
 }
 

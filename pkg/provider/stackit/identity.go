@@ -99,7 +99,7 @@ func (p *Provider) room(t target, e entry) error {
 // with the keys that any of the ledgers records, and the group's live keys if it
 // had to look.
 func (p *Provider) ensureGroup(ctx context.Context, w whole) (e entry, live []accessKey, err error) {
-	e, live, gone, err := p.recordedGroup(ctx, w)
+	e, live, gone, err := p.recordedGroup(ctx, w, false)
 	if err != nil {
 		return entry{}, nil, err
 	}
@@ -140,8 +140,8 @@ func (p *Provider) ensureGroup(ctx context.Context, w whole) (e entry, live []ac
 // recordedGroup returns the entry of the group that the ledgers name, with the keys
 // of all of them and its live keys; pending if none of those that they name exists,
 // with the IDs of those that are gone. A group of which this process holds a key
-// is taken to exist.
-func (p *Provider) recordedGroup(ctx context.Context, w whole) (e entry, live []accessKey, gone []string, err error) {
+// is taken to exist, without its live keys, unless they are wanted.
+func (p *Provider) recordedGroup(ctx context.Context, w whole, wantKeys bool) (e entry, live []accessKey, gone []string, err error) {
 	byID := map[string]entry{}
 	var ids []string
 	for _, t := range w.targets {
@@ -172,7 +172,7 @@ func (p *Provider) recordedGroup(ctx context.Context, w whole) (e entry, live []
 	}
 	slices.Sort(ids)
 	e = entry{name: w.name, span: w.span}
-	if len(ids) == 1 {
+	if len(ids) == 1 && !wantKeys {
 		if _, cached := p.knownKey(ids[0]); cached {
 			return byID[ids[0]], nil, nil, nil
 		}

@@ -28,15 +28,13 @@ func (p *Provider) retireLocked(ctx context.Context, ref provider.AccountRef, ke
 	}
 	kept := func(k accessKey) bool { return maskedAs(k, keep) }
 	if keep == "" || !slices.ContainsFunc(a.live, kept) {
-		if !a.known.credentials.SecretAccessKey.Empty() {
-			p.rememberKey(a.entry.id, a.known)
-		}
 		return refuse(provider.ErrNotFound, "key %q, which is to stay, is none of its keys; none was ended", keep)
 	}
-	p.forgetKey(a.entry.id)
-	if a.known.credentials.AccessKeyID == keep {
-		a.known.rotating = false
-		p.rememberKey(a.entry.id, a.known)
+	if known, _ := p.knownKey(a.entry.id); known.credentials.AccessKeyID == keep {
+		known.rotating = false
+		p.rememberKey(a.entry.id, known)
+	} else {
+		p.forgetKey(a.entry.id)
 	}
 	return p.keepOnly(ctx, a.targets, a.entry, a.live, kept)
 }

@@ -2,7 +2,6 @@ package stackit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,6 +57,7 @@ func (p *Provider) rotateLocked(ctx context.Context, ref provider.AccountRef, op
 			return none, fmt.Errorf("bucket %q: %w", t.Name, err)
 		}
 	}
+	p.forgetHandedOut(e.id)
 	key, err := p.ensureKey(ctx, w.targets, e, a.live, minting{rotation: true, keep: opts.KeepAccessKeyID})
 	if err != nil {
 		return none, err
@@ -92,15 +92,12 @@ type liveAccess struct {
 	asked []target // the buckets of the reference
 	entry entry
 	live  []accessKey
-	known grantedKey // the key that this process remembered until then
 }
 
 // liveKeys reads what is recorded of an access that is in force in all the buckets
-// of the reference, and lists the keys of its group. What this process has handed out
-// of them is forgotten, unless that fails while the group is there.
+// of the reference, and lists the keys of its group.
 func (p *Provider) liveKeys(ctx context.Context, ref provider.AccountRef, held []string) (a liveAccess, err error) {
 	name := groupName(ref.Account)
-	known := map[string]grantedKey{}
 	for _, b := range ref.Buckets {
 		opened, err := p.openRecorded(ctx, b)
 		if err != nil {
@@ -115,30 +112,16 @@ func (p *Provider) liveKeys(ctx context.Context, ref provider.AccountRef, held [
 	if a.whole, err = p.whole(ctx, name, a.asked, held); err != nil {
 		return a, err
 	}
-	for _, t := range a.asked {
-		found, _ := t.find(name)
-		if k, ok := p.knownKey(found.id); ok {
-			known[found.id] = k
-		}
-		p.forgetHandedOut(found.id)
-	}
-	defer func() {
-		if err == nil || errors.Is(err, provider.ErrNotFound) {
-			return
-		}
-		for id, k := range known {
-			p.rememberKey(id, k)
-		}
-	}()
 	var gone []string
-	if a.entry, a.live, gone, err = p.recordedGroup(ctx, a.whole); err == nil && a.entry.pending() {
+	if a.entry, a.live, gone, err = p.recordedGroup(ctx, a.whole, true); err != nil {
+		return a, err
+	}
+	for _, id := range gone {
+		p.forgetKey(id)
+	}
+	if a.entry.pending() {
 		err = refuse(provider.ErrNotFound, "its credentials group %s is gone; grant the access anew", strings.Join(gone, ", "))
 	}
-	if err == nil && a.live == nil {
-		// Where a rotation is gone on with, nobody has looked yet.
-		a.live, err = p.listKeys(ctx, a.region, a.entry.id)
-	}
-	a.known = known[a.entry.id]
 	return a, err
 }
 
